@@ -1,0 +1,48 @@
+"""What can go wrong, as a tree; each branch carries the exit code that a run ends with.
+
+PhotonError
+├── UsageError       exit 2   wrong manifest, arguments, model or settings; the message says what to do
+├── InputError       exit 4   the input cannot be reached
+├── OutputError      exit 5   the output cannot be written, or is not ours
+├── EngineError      exit 70  the engine cannot go on
+└── RowError         no exit: one row or request fails with ``code``, the run goes on
+    └── ImageError   the picture is missing, broken or too large
+
+Nothing here knows how an error is printed.
+"""
+
+from __future__ import annotations
+
+
+class PhotonError(Exception):
+    """Base of every error that we raise on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(PhotonError):
+    exit_code = 2
+
+
+class InputError(PhotonError):
+    exit_code = 4
+
+
+class OutputError(PhotonError):
+    exit_code = 5
+
+
+class EngineError(PhotonError):
+    exit_code = 70
+
+
+class RowError(PhotonError):
+    """One row's failure. ``code`` is stable and upper case; the message is for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ImageError(RowError):
+    """Codes: IMAGE_MISSING, IMAGE_EMPTY, IMAGE_UNIDENTIFIED, IMAGE_TRUNCATED, IMAGE_TOO_LARGE, IMAGE_UNREADABLE."""
