@@ -29,7 +29,7 @@ class Image:
     hashed. The picture is decoded when the engine gets to it, not here.
     """
 
-    __slots__ = ("source", "__weakref__")
+    __slots__ = ("__weakref__", "source")
 
     def __init__(self, source: bytes | str | os.PathLike[str] | PIL.Image.Image) -> None:
         """``source``: an encoded file's bytes, a path to one, or a ``PIL.Image.Image``.

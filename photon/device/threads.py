@@ -1,0 +1,98 @@
+"""A CPU as a device: one worker thread for each stream.
+
+What a CPU run really uses. Torch operators release the interpreter lock, so the engine's bookkeeping and the decoding
+of pictures go on while a forward runs.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+
+import torch
+
+from photon.device.device import Event, Stream
+
+
+class ThreadEvent:
+    """Reached once its operation has returned or raised; what it raised is raised again by every ``wait``."""
+
+    def __init__(self) -> None:
+        self._reached = threading.Event()
+        self._error: BaseException | None = None
+
+    def finish(self, error: BaseException | None) -> None:
+        self._error = error
+        self._reached.set()
+
+    def wait(self) -> None:
+        self._reached.wait()
+        if self._error is not None:
+            raise self._error
+
+    def done(self) -> bool:
+        return self._reached.is_set()
+
+
+_Work = tuple[Callable[[], None], tuple[Event, ...], ThreadEvent]
+
+
+class ThreadDevice:
+    def __init__(self) -> None:
+        self._queues: dict[Stream, queue.SimpleQueue[_Work | None]] = {}
+        self._workers: list[threading.Thread] = []
+        for stream in ("compute", "upload", "readback"):
+            work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+            worker = threading.Thread(target=_serve, args=(work,), name=f"photon-{stream}", daemon=True)
+            self._queues[stream] = work
+            self._workers.append(worker)
+            worker.start()
+
+    @property
+    def torch_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def launch(
+        self,
+        stream: Stream,
+        op: Callable[[], None],
+        *,
+        reads: Sequence[object] = (),
+        writes: Sequence[object] = (),
+        after: Sequence[Event] = (),
+    ) -> ThreadEvent:
+        """Declarations are for devices that check them; threads only order."""
+        event = ThreadEvent()
+        self._queues[stream].put((op, tuple(after), event))
+        return event
+
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.zeros(*shape, dtype=dtype)
+
+    def free_bytes(self) -> int:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self) -> None:
+        for work in self._queues.values():
+            work.put(None)
+        for worker in self._workers:
+            worker.join()
+        self._queues.clear()
+
+
+def _serve(work: queue.SimpleQueue[_Work | None]) -> None:
+    """Run operations in order. One that failed, or that waited on one that failed, passes the error on."""
+    with torch.inference_mode():
+        while (item := work.get()) is not None:
+            op, after, event = item
+            error: BaseException | None = None
+            try:
+                for earlier in after:
+                    earlier.wait()
+                op()
+            except BaseException as raised:
+                error = raised
+            event.finish(error)
+            del item, op, after, event  # keep nothing of a step alive while idle

@@ -1,0 +1,52 @@
+"""From an arrival to a sequence, with its worst case worked out.
+
+Nothing is evicted in mid-flight: a sequence enters with all the pages that its prompt and its longest answer can take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from photon.engine.intake import Arrival
+from photon.engine.sequence import Sequence
+from photon.errors import RowError
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """``prefix_len``: positions of an image prefix; ``max_context``: positions that the model knows."""
+
+    prefix_len: int
+    max_context: int
+    page_size: int
+
+    def sequence(self, arrival: Arrival) -> Sequence:
+        """The arrival's sequence, without its picture. Raises ``RowError`` for what failed on the way here, and
+        PROMPT_TOO_LONG when prompt and image leave no room for an answer.
+
+        An answer may take what room there is: the first sample needs none, each further one feeds a token.
+        """
+        prepared = arrival.prepared
+        if prepared is not None and prepared.failure is not None:
+            raise RowError(prepared.failure.code, prepared.failure.message)
+        if arrival.failure is not None:
+            raise RowError(arrival.failure.code, arrival.failure.message)
+        prompt = len(arrival.script.prompt.ids)
+        start = prompt + (self.prefix_len if prepared is not None else 0)
+        room = self.max_context - start + 1
+        if room < 1:
+            raise RowError(
+                "PROMPT_TOO_LONG",
+                f"the prompt has {prompt} tokens; with the image that makes {start} positions, and the model knows "
+                f"{self.max_context}",
+            )
+        samples = min(arrival.script.grammar.max_samples, room)
+        return Sequence(
+            request=arrival.request,
+            script=arrival.script,
+            picture=None,
+            submitted=arrival.submitted,
+            prepared=prepared.when if prepared is not None else arrival.submitted,
+            max_samples=samples,
+            pages_needed=-(-(prompt + samples - 1) // self.page_size),
+        )

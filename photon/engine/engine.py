@@ -1,0 +1,210 @@
+"""``photon.Engine``: a model on a device, ready to answer requests. The loop that drives it is ``loop``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import torch
+
+from photon.core import Image, ImageInfo, Request, Result
+from photon.device.device import Device
+from photon.device.threads import ThreadDevice
+from photon.engine.admission import Admission
+from photon.engine.forward import Forward
+from photon.engine.intake import Intake
+from photon.engine.loop import Loop
+from photon.engine.pages import PagePool
+from photon.engine.rows import RowTable
+from photon.engine.sampling import Sampler
+from photon.engine.scheduler import Scheduler
+from photon.engine.sizes import Sizes, choose_sizes
+from photon.engine.slots import Slot, Slots
+from photon.engine.step import Step
+from photon.errors import UsageError
+from photon.images.decode import DecodePolicy, decode
+from photon.kernels.paged import KVPool
+from photon.models.load import LoadedModel, load_model
+from photon.models.region import coordinate_values, size_values
+from photon.models.tiling import Crops, cut_crops
+from photon.skills.registry import script_for
+from photon.skills.skill import Decision, SkillContext
+
+
+class Engine:
+    """Answers requests about images with one Moondream model. Make one with ``Engine.load``; one run at a time."""
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        device: Device,
+        sizes: Sizes,
+        *,
+        depth: int,
+        decision: Decision,
+        stop_repetition: bool,
+        policy: DecodePolicy,
+    ) -> None:
+        model, tokens, config = loaded.model, loaded.tokens, loaded.model.config
+        text, on = config.text, model.device
+        self.fingerprint = loaded.fingerprint
+        self.facts: dict[str, object] = {
+            "fingerprint": loaded.fingerprint,
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "device": str(on),
+            "max_batch": sizes.max_batch,
+            "meaningless": loaded.meaningless,
+        }
+        self._device, self._sizes, self._depth = device, sizes, depth
+        self._policy, self._vision = policy, config.vision
+        self._admission = Admission(config.prefix_len, text.max_context, sizes.page_size)
+
+        coordinates, box_sizes = (
+            coordinate_values(config.region.coord_out_dim),
+            size_values(config.region.size_out_dim // 2),
+        )
+        self._context = SkillContext(
+            tokens, loaded.tokenizer, coordinates.tolist(), box_sizes.tolist(), stop_repetition
+        )
+        # A vocabulary without a coordinate token has no masked choice to make.
+        rule: Decision = decision if tokens.grounded else "reference"
+        ids = (tokens.eos_id, tokens.coord_id, tokens.size_id)
+        sampler = Sampler(model, rule, ids, coordinates.to(on), box_sizes.to(on))
+
+        self._pages = PagePool(sizes.pages, sizes.page_size)
+        self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, on)
+        shape = (text.n_layers, sizes.pages + 1, sizes.page_size, text.kv_heads, text.head_dim)
+        pool = KVPool.empty(*shape, dtype=model.dtype, device=on)
+        self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=sizes.embeddings)
+        self._slots = Slots(
+            [Slot(device, rows=sizes.rows, staged=sizes.staged, dim=text.dim, dtype=model.dtype) for _ in range(2)]
+        )
+        self._busy = False
+
+    @classmethod
+    def load(
+        cls,
+        model: str,
+        *,
+        device: Literal["auto", "cpu"] = "auto",
+        dtype: Literal["auto", "float32", "bfloat16"] = "auto",
+        max_batch: int | Literal["auto"] = "auto",
+        depth: int = 2,
+        decision: Decision = "masked",
+        stop_repetition: bool | None = None,
+        memory_fraction: float = 0.9,
+        revision: str | None = None,
+        tokenizer: str | None = None,
+        tokenizer_revision: str | None = None,
+        policy: DecodePolicy | None = None,
+    ) -> Engine:
+        """Load ``model``: a folder, a hub id with ``revision``, or ``photon://tiny``.
+
+        ``decision`` "reference" answers exactly as the public reference implementation does, which also means that
+        repetition is not stopped unless ``stop_repetition`` says so. ``tokenizer``: a folder or hub id for checkpoints
+        that come without one. ``policy``: how pictures are decoded. ``dtype`` auto is float32 on a CPU. Raises
+        ``UsageError`` for anything wrong with arguments or files, ``InputError`` when a hub is out of reach.
+        """
+        _check(device=device, dtype=dtype, max_batch=max_batch, depth=depth, decision=decision)
+        if not 0 < memory_fraction <= 1:
+            raise UsageError(f"memory_fraction must be in (0, 1], not {memory_fraction!r}")
+        on = ThreadDevice()
+        try:
+            loaded = load_model(
+                model,
+                revision=revision,
+                tokenizer=tokenizer,
+                tokenizer_revision=tokenizer_revision,
+                device=on.torch_device,
+                dtype=torch.bfloat16 if dtype == "bfloat16" else torch.float32,
+            )
+            sizes = choose_sizes(
+                loaded.model.config,
+                max_batch=max_batch,
+                device_type=on.torch_device.type,
+                free_bytes=on.free_bytes(),
+                itemsize=loaded.model.dtype.itemsize,
+                memory_fraction=memory_fraction,
+            )
+            return cls(
+                loaded,
+                on,
+                sizes,
+                depth=depth,
+                decision=decision,
+                stop_repetition=decision != "reference" if stop_repetition is None else stop_repetition,
+                policy=policy or DecodePolicy(),
+            )
+        except BaseException:
+            on.close()
+            raise
+
+    def run(self, requests: Iterable[Request]) -> Iterator[Result]:
+        """Answer ``requests`` in completion order, pulling them, on a thread of its own, as there is room.
+
+        What goes wrong with one request is its result's ``error``. An exception of the iterable ends the run as it
+        is; one of the device ends it as an ``EngineError``.
+        """
+        if self._busy:
+            raise UsageError("this engine is already running; finish or close that run first")
+        self._busy = True
+        intake = Intake(
+            requests,
+            prepare=self._prepare,
+            script=lambda request: script_for(request, self._context),
+            picture_bytes=(self._vision.max_crops + 1) * self._vision.crop_size**2 * 3,
+            max_ahead=64 + 16 * self._sizes.max_batch,
+        )
+        scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, intake.forget)
+        loop = Loop(self._device, self._forward, self._slots, scheduler, intake, self._admission, self._depth)
+        inflight: Step | None = None
+        try:
+            while not (inflight is None and scheduler.idle and intake.exhausted):
+                loop.admit(intake.poll(wait=inflight is None and scheduler.idle))
+                inflight = loop.tick(inflight)
+                while loop.results:
+                    intake.finished()
+                    yield loop.results.popleft()
+            scheduler.check_home()
+            self._slots.check_home()
+        except BaseException:
+            self._recover(inflight)
+            raise
+        finally:
+            intake.close()
+            self._busy = False
+
+    def _recover(self, inflight: Step | None) -> None:
+        """A run ended early. Let the device finish with the slots, then take everything back."""
+        try:
+            if inflight is not None:
+                inflight.event.wait()
+        finally:
+            self._pages.reset()
+            self._table.reset()
+            self._slots.reset()
+
+    def close(self) -> None:
+        """Stop the device's threads; the engine cannot run after."""
+        self._device.close()
+
+    def _prepare(self, image: Image) -> tuple[ImageInfo, Crops, int]:
+        picture, info = decode(image.source, self._policy)
+        crops = cut_crops(picture, self._vision)
+        return info, crops, crops.nbytes
+
+
+def _check(**choices: object) -> None:
+    """Refuse arguments that are none of the choices, before anything is loaded."""
+    allowed = {
+        "device": ("auto", "cpu"),
+        "dtype": ("auto", "float32", "bfloat16"),
+        "depth": (1, 2),
+        "decision": ("masked", "reference"),
+    }
+    for name, values in allowed.items():
+        if choices[name] not in values:
+            raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {choices[name]!r}")
+    batch = choices["max_batch"]
+    if batch != "auto" and not (isinstance(batch, int) and batch >= 1):
+        raise UsageError(f"max_batch must be auto or an integer of at least 1, not {batch!r}")

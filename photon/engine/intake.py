@@ -1,0 +1,210 @@
+"""From the caller's iterable to requests that are ready to run, off the engine's thread and within bounds.
+
+One feeder thread pulls requests and writes their scripts; a pool of threads prepares pictures, each once for all
+requests that share it. At most ``budget`` bytes of pictures and ``max_ahead`` requests are inside at a time: beyond
+that the feeder stops pulling. Knows nothing of models: what "prepare" and "script" mean is passed in.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from photon.core import Failure, Image, ImageInfo, Request
+from photon.errors import RowError
+
+
+@dataclass(eq=False, slots=True)
+class Prepared:
+    """One picture, ready: what is known of it and what the engine needs of it (``content``), or why it failed."""
+
+    image: Image
+    info: ImageInfo | None = None
+    content: Any = None
+    failure: Failure | None = None
+    ready: bool = False
+    when: float = 0.0
+    charged: int = 0
+    undelivered: int = 0
+
+
+class Arrival(NamedTuple):
+    request: Request
+    script: Any
+    prepared: Prepared | None
+    submitted: float
+    failure: Failure | None
+
+
+class Intake:
+    def __init__(
+        self,
+        requests: Iterable[Request],
+        *,
+        prepare: Callable[[Image], tuple[ImageInfo, Any, int]],
+        script: Callable[[Request], Any],
+        picture_bytes: int,
+        budget: int = 256 << 20,
+        max_ahead: int = 1024,
+        workers: int | None = None,
+    ) -> None:
+        """``prepare`` gives (info, content, bytes of content); ``picture_bytes`` is the most a content may take.
+
+        Both callables may raise ``RowError``, which fails the requests concerned; anything else fails the run.
+        """
+        self._prepare, self._script = prepare, script
+        self._picture_bytes, self._budget, self._max_ahead = picture_bytes, budget, max_ahead
+        self._lock = threading.Condition()
+        self._ready: deque[Arrival] = deque()
+        self._pictures: dict[int, Prepared] = {}
+        self._waiting: dict[Prepared, list[Arrival]] = {}
+        self._charged = 0
+        self._inside = 0
+        self._fed = False
+        self._closed = False
+        self._error: BaseException | None = None
+        self._pool = ThreadPoolExecutor(workers or min(16, os.cpu_count() or 1), thread_name_prefix="photon-prepare")
+        self._feeder = threading.Thread(target=self._feed, args=(requests,), name="photon-feeder", daemon=True)
+        self._feeder.start()
+
+    # The engine's side.
+
+    def poll(self, *, wait: bool) -> list[Arrival]:
+        """What has become ready. With ``wait``, blocks until something has or nothing more will come."""
+        with self._lock:
+            while wait and not self._ready and not self._drained and self._error is None:
+                self._lock.wait()
+            if self._error is not None:
+                raise self._error
+            arrivals = list(self._ready)
+            self._ready.clear()
+            for arrival in arrivals:
+                if arrival.prepared is not None:
+                    arrival.prepared.undelivered -= 1
+            return arrivals
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is inside and nothing more will come."""
+        with self._lock:
+            return self._drained and not self._ready
+
+    @property
+    def _drained(self) -> bool:
+        return self._fed and not self._waiting
+
+    def consumed(self, prepared: Prepared) -> None:
+        """The engine has taken what it needs of the content: it is let go."""
+        with self._lock:
+            prepared.content = None
+            self._charge(prepared, _encoded_bytes(prepared.image))
+
+    def finished(self) -> None:
+        """A request has been answered; another may come in."""
+        with self._lock:
+            self._inside -= 1
+            self._lock.notify_all()
+
+    def forget(self, prepared: Prepared) -> bool:
+        """The engine holds nothing of this picture any more. False if a request for it has come in meanwhile."""
+        with self._lock:
+            if prepared.undelivered:
+                return False
+            self._pictures.pop(id(prepared.image), None)
+            self._charge(prepared, 0)
+            return True
+
+    def close(self) -> None:
+        """Stop pulling and preparing. Waits for pictures that are being prepared, not for the caller's iterable."""
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    # The feeder's and the workers' side.
+
+    def _feed(self, requests: Iterable[Request]) -> None:
+        try:
+            for request in requests:
+                if not self._take(request):
+                    return
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            with self._lock:
+                self._fed = True
+                self._lock.notify_all()
+
+    def _take(self, request: Request) -> bool:
+        submitted = time.monotonic()
+        try:
+            script, failure = self._script(request), None
+        except RowError as error:
+            script, failure = None, Failure(error.code, str(error))
+        with self._lock:
+            while not self._closed and not self._room(request.image):
+                self._lock.wait()
+            if self._closed:
+                return False
+            self._inside += 1
+            if request.image is None:
+                self._ready.append(Arrival(request, script, None, submitted, failure))
+                self._lock.notify_all()
+                return True
+            prepared = self._pictures.get(id(request.image))
+            if fresh := prepared is None:
+                prepared = self._pictures[id(request.image)] = Prepared(request.image)
+                self._charge(prepared, _encoded_bytes(request.image) + self._picture_bytes)
+            prepared.undelivered += 1
+            arrival = Arrival(request, script, prepared, submitted, failure)
+            if prepared.ready:
+                self._ready.append(arrival)
+                self._lock.notify_all()
+            else:
+                self._waiting.setdefault(prepared, []).append(arrival)
+            if fresh:
+                self._pool.submit(self._work, prepared)
+        return True
+
+    def _room(self, image: Image | None) -> bool:
+        """A picture that is inside costs nothing more; one that is larger than the budget comes in alone."""
+        if self._inside >= self._max_ahead:
+            return False
+        if image is None or id(image) in self._pictures or not self._charged:
+            return True
+        return self._charged + _encoded_bytes(image) + self._picture_bytes <= self._budget
+
+    def _work(self, prepared: Prepared) -> None:
+        content_bytes = 0
+        try:
+            prepared.info, prepared.content, content_bytes = self._prepare(prepared.image)
+        except RowError as error:
+            prepared.failure = Failure(error.code, str(error))
+        except BaseException as error:
+            self._fail(error)
+            return
+        with self._lock:
+            prepared.ready, prepared.when = True, time.monotonic()
+            self._charge(prepared, _encoded_bytes(prepared.image) + content_bytes)
+            self._ready.extend(self._waiting.pop(prepared))
+            self._lock.notify_all()
+
+    def _charge(self, prepared: Prepared, amount: int) -> None:
+        self._charged += amount - prepared.charged
+        prepared.charged = amount
+        self._lock.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            self._error = self._error or error
+            self._lock.notify_all()
+
+
+def _encoded_bytes(image: Image) -> int:
+    return len(image.source) if isinstance(image.source, bytes) else 0

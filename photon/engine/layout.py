@@ -1,0 +1,123 @@
+"""The step layout of a launch: numbers for the host's row table, laid into a slot's staging.
+
+One function for each kind of step; see ``kernels.paged.StepLayout`` for what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+
+import numpy as np
+import numpy.typing as npt
+
+from photon.engine.pages import SCRATCH
+from photon.engine.rows import NO_PREFIX, RowTable
+from photon.engine.slots import Arena
+from photon.kernels.paged import StepLayout
+
+Ints = npt.NDArray[np.int64]
+
+
+def decode_layout(arena: Arena, table: RowTable, rows: Ints, *, prefix_len: int, page_size: int) -> StepLayout:
+    """One token for each of ``rows``, at the end of its suffix. Advances the rows' lengths."""
+    offsets = table.length[rows]
+    table.length[rows] += 1
+    page = table.pages[rows, offsets // page_size]
+    return _assemble(
+        arena,
+        table,
+        rows,
+        prefixes=0,
+        prefix_len=prefix_len,
+        positions=table.base[rows] + offsets,
+        targets=page * page_size + offsets % page_size,
+        offsets=offsets[:, None],
+        page_size=page_size,
+    )
+
+
+def prefill_layout(
+    arena: Arena,
+    table: RowTable,
+    prefixes: Seq[int],
+    rows: Ints,
+    lengths: Ints,
+    *,
+    prefix_len: int,
+    page_size: int,
+) -> StepLayout:
+    """Whole ``prefixes``, then the first ``lengths`` suffix tokens of ``rows``, padded to the longest.
+
+    Padding writes to the scratch page and reads what its row's first token reads. Sets the rows' lengths.
+    """
+    width = int(lengths.max())
+    table.length[rows] = lengths
+    at = np.arange(prefix_len)
+    prefix_pages = table.prefix_pages[list(prefixes)][:, at // page_size]
+    column = np.arange(width)
+    real = column < lengths[:, None]
+    offsets = np.where(real, column, 0)
+    pages = np.where(real, table.pages[rows[:, None], offsets // page_size], SCRATCH)
+    return _assemble(
+        arena,
+        table,
+        rows,
+        prefixes=len(prefixes),
+        prefix_len=prefix_len,
+        positions=np.concatenate((np.tile(at, len(prefixes)), (table.base[rows][:, None] + offsets).ravel())),
+        targets=np.concatenate(
+            ((prefix_pages * page_size + at % page_size).ravel(), (pages * page_size + offsets % page_size).ravel())
+        ),
+        offsets=offsets,
+        page_size=page_size,
+    )
+
+
+def _assemble(
+    arena: Arena,
+    table: RowTable,
+    rows: Ints,
+    *,
+    prefixes: int,
+    prefix_len: int,
+    positions: Ints,
+    targets: Ints,
+    offsets: Ints,
+    page_size: int,
+) -> StepLayout:
+    longest = int(table.length[rows].max())
+    suffix_pages = table.pages[rows, : -(-longest // page_size)]
+    groups, members, seats, bare = _groups(table.prefix[rows])
+    has_prefix = arena.place(~bare) if bare.any() and len(groups) else None
+    return StepLayout(
+        prefixes=prefixes,
+        prefix_len=prefix_len,
+        positions=arena.place(positions),
+        targets=arena.place(targets),
+        offsets=arena.place(offsets),
+        suffix_pages=arena.place(suffix_pages),
+        prefix_pages=arena.place(table.prefix_pages[groups]),
+        members=arena.place(members),
+        seats=arena.place(seats),
+        has_prefix=has_prefix,
+    )
+
+
+def _groups(prefix: Ints) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
+    """Rows by shared prefix: (prefix of each group, rows of each group padded with row 0, seat of each row, bare rows).
+
+    Rows without a prefix sit in the first group; they are told apart by the last value.
+    """
+    bare = prefix == NO_PREFIX
+    if bare.all():
+        return np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), bare
+    if bare.any():
+        prefix = np.where(bare, prefix[~bare].min(), prefix)
+    groups, group, counts = np.unique(prefix, return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(prefix)) - np.repeat(np.cumsum(counts) - counts, counts)
+    per_group = int(counts.max())
+    members = np.zeros((len(groups), per_group), np.int64)
+    members[group, place] = np.arange(len(prefix))
+    return groups, members, group * per_group + place, bare

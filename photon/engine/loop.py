@@ -1,0 +1,138 @@
+"""The tick: launch the forward of step t+1, commit step t, finalize t+1.
+
+The in-flight step is an argument and a return value. Masks belong to sampling, not to the forward, so the next
+forward starts before the last step's tokens are known to the host; its input tokens are on the device already. With
+``depth`` 1 every step is committed before the next is launched: the blocking engine is the same loop.
+
+Knows nothing of models or skills; what is launched next is the scheduler's choice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from photon.core import Result
+from photon.device.device import Device
+from photon.engine.admission import Admission
+from photon.engine.forward import Forward
+from photon.engine.intake import Arrival, Intake
+from photon.engine.results import answered, failed
+from photon.engine.sampling import plan_samples
+from photon.engine.scheduler import Scheduler
+from photon.engine.sequence import Sequence
+from photon.engine.slots import Slots
+from photon.engine.step import Step
+from photon.errors import EngineError, RowError
+from photon.skills.grammar import Sample
+
+
+class Loop:
+    def __init__(
+        self,
+        device: Device,
+        forward: Forward,
+        slots: Slots,
+        scheduler: Scheduler,
+        intake: Intake,
+        admission: Admission,
+        depth: int,
+    ) -> None:
+        self._device, self._forward, self._slots = device, forward, slots
+        self._scheduler, self._intake, self._admission = scheduler, intake, admission
+        self._depth = depth
+        self.results: deque[Result] = deque()
+
+    def tick(self, inflight: Step | None) -> Step | None:
+        if inflight is not None and self._depth == 1:
+            self.commit(inflight)
+            inflight = None
+        step = self.launch()
+        if inflight is not None:
+            self.commit(inflight)
+        if step is not None:
+            self.finalize(step)
+        return step
+
+    def launch(self) -> Step | None:
+        """Start the forward of the next work. It needs no mask, and reads its input tokens on the device."""
+        work = self._scheduler.choose()
+        if work is None:
+            return None
+        slot = self._slots.acquire()
+        if work.kind == "vision":
+            op = self._forward.vision(work.pictures)
+        elif work.kind == "prefill":
+            entries = self._scheduler.read_embeddings(work.pictures)
+            op = self._forward.prefill(slot, work.pictures, entries, work.sequences)
+        else:
+            op = self._forward.decode(slot, work.sequences)
+        for sequence in work.sequences:
+            sequence.samples += 1
+            sequence.inflight_refs += 1
+        uploaded = self._device.launch("upload", slot.upload_inputs, writes=[slot.inputs, slot.places])
+        event = self._device.launch(
+            "compute", op, reads=[slot.inputs, slot.places], writes=[slot.hidden], after=[uploaded]
+        )
+        return Step(work.kind, slot, event, work.sequences, work.pictures)
+
+    def commit(self, step: Step) -> None:
+        """Take in a step: the one place where the host waits for the device."""
+        try:
+            step.event.wait()
+        except Exception as error:
+            what = f"{step.kind} step of {len(step.sequences)} rows"
+            raise EngineError(f"the device failed in a {what}: {type(error).__name__}: {error}") from error
+        for picture in step.pictures if step.kind == "vision" else ():
+            self._intake.consumed(picture.prepared)
+        landed = step.slot.landed[: len(step.sequences)].tolist()
+        for sequence, (token, first, second, *scores) in zip(step.sequences, landed, strict=True):
+            if not sequence.finalized:
+                self._advance(sequence, Sample(int(token), int(first), int(second), *scores))
+            self._scheduler.drop_reference(sequence)
+        self._slots.release(step.slot)
+
+    def finalize(self, step: Step) -> None:
+        """Sample, now that every grammar knows its last token; then bring the outcome home."""
+        if not step.sequences:
+            return
+        slot, count = step.slot, len(step.sequences)
+        plan = plan_samples(step.sequences, slot.controls, slot.weights)
+        uploaded = self._device.launch("upload", slot.upload_controls, writes=[slot.controls, slot.weights])
+        sampled = self._device.launch(
+            "compute",
+            self._forward.sample(slot, plan),
+            reads=[slot.hidden, slot.controls, slot.weights],
+            writes=[slot.landing],
+            after=[step.event, uploaded],
+        )
+        step.event = self._device.launch(
+            "readback",
+            self._forward.read_back(slot, count),
+            reads=[slot.landing],
+            writes=[slot.landed],
+            after=[sampled],
+        )
+
+    def admit(self, arrivals: list[Arrival]) -> None:
+        """Queue what has arrived; what cannot run is answered at once."""
+        for arrival in arrivals:
+            try:
+                sequence = self._admission.sequence(arrival)
+            except RowError as error:
+                info = arrival.prepared.info if arrival.prepared is not None else None
+                self.results.append(failed(arrival.request.id, error, info))
+                if arrival.prepared is not None:
+                    self._scheduler.let_go(arrival.prepared)
+                continue
+            if arrival.prepared is not None:
+                sequence.picture = self._scheduler.picture(arrival.prepared)
+            self._scheduler.add(sequence)
+
+    def _advance(self, sequence: Sequence, sample: Sample) -> None:
+        sequence.committed += 1
+        reason = sequence.script.grammar.advance(sample)
+        if reason is None and sequence.committed >= sequence.max_samples:
+            reason = "length"
+        if reason is not None:
+            self._scheduler.finalize(sequence)
+            self.results.append(answered(sequence, reason))

@@ -1,0 +1,83 @@
+"""``photon://null``: an engine without a model, for dry runs and for testing jobs at speed.
+
+Pictures are decoded as for a real model, so that broken ones fail as they would; the answers are scripted, a function
+of the request's id, skill and prompt alone. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Any
+
+from photon.core import Box, Failure, Image, ImageInfo, Point, Request, Result, Timings
+from photon.engine.intake import Arrival, Intake
+from photon.images.decode import DecodePolicy, decode
+
+_MOST_OBJECTS = 4
+
+
+class NullEngine:
+    """Has the methods of ``photon.Engine``. Answers come in order of arrival."""
+
+    fingerprint = "null-1"
+
+    def __init__(self, policy: DecodePolicy | None = None) -> None:
+        self._policy = policy or DecodePolicy()
+        self.facts: dict[str, object] = {"fingerprint": self.fingerprint, "meaningless": True}
+
+    def run(self, requests: Iterable[Request]) -> Iterator[Result]:
+        intake = Intake(requests, prepare=self._prepare, script=lambda request: None, picture_bytes=0)
+        try:
+            while not intake.exhausted:
+                for arrival in intake.poll(wait=True):
+                    result = _answer(arrival)
+                    if arrival.prepared is not None:
+                        intake.forget(arrival.prepared)
+                    intake.finished()
+                    yield result
+        finally:
+            intake.close()
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+    def _prepare(self, image: Image) -> tuple[ImageInfo, None, int]:
+        return decode(image.source, self._policy)[1], None, 0
+
+
+def _answer(arrival: Arrival) -> Result:
+    request, prepared = arrival.request, arrival.prepared
+    info = prepared.info if prepared is not None else None
+    if prepared is not None and prepared.failure is not None:
+        return Result(request.id, error=Failure(prepared.failure.code, prepared.failure.message))
+    prepared_at = prepared.when if prepared is not None else arrival.submitted
+    timings = Timings(arrival.submitted, prepared_at, prepared_at, prepared_at)
+    return Result(request.id, image=info, timings=timings, **scripted(request))
+
+
+def scripted(request: Request) -> dict[str, Any]:
+    """The answer that this request gets, whoever asks and whenever: its skill's field and the counts."""
+    key = repr((request.id, request.skill, request.prompt)).encode()
+    dice = Random(hashlib.sha256(key).digest())
+    if request.skill in ("caption", "query"):
+        words = ["scripted", request.skill, f"{dice.randrange(1000):03}"]
+        return {"text": " ".join(words), "finish_reason": "stop", "token_ids": (), "n_tokens": len(words)}
+    count = min(dice.randrange(_MOST_OBJECTS + 1), request.settings.max_objects)
+    reason = "max_objects" if count == request.settings.max_objects else "stop"
+    if request.skill == "detect":
+        objects = [_box(dice, request.prompt) for _ in range(count)]
+        return {"objects": objects, "finish_reason": reason, "n_tokens": 3 * count}
+    points = [Point(_bin(dice), _bin(dice), request.prompt, 0.25, 0.5, 0.5) for _ in range(count)]
+    return {"points": points, "finish_reason": reason, "n_tokens": 2 * count}
+
+
+def _bin(dice: Random) -> float:
+    return dice.randrange(1024) / 1024
+
+
+def _box(dice: Random, label: str) -> Box:
+    """Edges like a real model's: exact binary fractions, and now and then outside the picture."""
+    x, y, width, height = _bin(dice), _bin(dice), dice.randrange(1, 512) / 1024, dice.randrange(1, 512) / 1024
+    return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2, label, 0.25, 0.5, 0.5)

@@ -1,0 +1,74 @@
+"""The row table: one row for each sequence that has been launched and not yet let go.
+
+The host's half says where a row stands (positions, pages, prefix); the device's half holds what the row feeds next,
+left there by sampling, so that the next forward needs nothing from the host.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from photon.engine.pages import SCRATCH
+
+NO_PREFIX = -1
+
+
+class RowTable:
+    """``rows`` places for sequences and ``prefixes`` places for image prefixes.
+
+    ``base``: position of a row's first suffix token (the prefix's length, or 0). ``length``: suffix tokens launched.
+    ``prefix``: the row's prefix, or NO_PREFIX.
+    """
+
+    def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: torch.device) -> None:
+        self.base = np.zeros(rows, np.int64)
+        self.length = np.zeros(rows, np.int64)
+        self.prefix = np.full(rows, NO_PREFIX, np.int64)
+        self.pages = np.full((rows, suffix_pages), SCRATCH, np.int64)
+        self.prefix_pages = np.full((prefixes, prefix_pages), SCRATCH, np.int64)
+        # What each row feeds next; see models.moondream.Moondream.embed.
+        self.next_ids = torch.zeros(rows, dtype=torch.int64, device=device)
+        self.next_kinds = torch.zeros(rows, dtype=torch.int64, device=device)
+        self.next_values = torch.zeros(rows, 2, dtype=torch.float32, device=device)
+        self.reset()
+
+    def reset(self) -> None:
+        """Take every row and prefix back, whoever holds it."""
+        self._free_rows = list(range(len(self.base) - 1, -1, -1))
+        self._free_prefixes = list(range(len(self.prefix_pages) - 1, -1, -1))
+
+    @property
+    def free_rows(self) -> int:
+        return len(self._free_rows)
+
+    @property
+    def free_prefixes(self) -> int:
+        return len(self._free_prefixes)
+
+    def acquire_row(self, *, base: int, prefix: int, pages: list[int]) -> int:
+        row = self._free_rows.pop()
+        self.base[row], self.length[row], self.prefix[row] = base, 0, prefix
+        self.pages[row] = SCRATCH
+        self.pages[row, : len(pages)] = pages
+        return row
+
+    def release_row(self, row: int) -> None:
+        if row in self._free_rows:
+            raise AssertionError(f"row {row} is released twice")
+        self._free_rows.append(row)
+
+    def acquire_prefix(self, pages: list[int]) -> int:
+        prefix = self._free_prefixes.pop()
+        self.prefix_pages[prefix] = pages
+        return prefix
+
+    def release_prefix(self, prefix: int) -> None:
+        if prefix in self._free_prefixes:
+            raise AssertionError(f"prefix {prefix} is released twice")
+        self._free_prefixes.append(prefix)
+
+    def check_home(self) -> None:
+        out = len(self.base) - len(self._free_rows), len(self.prefix_pages) - len(self._free_prefixes)
+        if any(out):
+            raise AssertionError(f"{out[0]} rows and {out[1]} prefixes are still out")

@@ -1,0 +1,245 @@
+"""Hidden states to the next tokens, coordinates and sizes, on the device and with static shapes.
+
+Greedy is the argmax. Drawing is Gumbel-max: argmax(log p + g) with g = -log(-log u) is distributed as p; u comes from
+a counter-based hash of (seed, position, token id) alone, so that neighbours in the batch do not change an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from photon.engine.sequence import Sequence
+from photon.engine.slots import Arena
+from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
+from photon.skills.grammar import Want
+from photon.skills.skill import Decision
+
+LOC_WINDOW = 4
+"""Bins on either side of the chosen one whose probability counts towards ``score_loc``."""
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SamplePlan:
+    """What a step's rows want, as device tensors. ``count`` rows; ``n`` of them need logits, ``m`` are drawn.
+
+    ``table_rows``, ``forced``, ``wants`` [count]. ``token_at`` [n] rows of the step with logits; of those, ``bans``
+    [n, 2] ids (a single one twice, -1 for none) and ``decide`` [n]. ``drawn_at`` [m] places among the n;
+    ``seeds``, ``positions`` [m], ``temperatures``, ``top_ps`` [m]. ``coordinate_at``, ``size_at``: rows of the step.
+    """
+
+    count: int
+    table_rows: Tensor
+    forced: Tensor
+    wants: Tensor
+    token_at: Tensor
+    bans: Tensor
+    decide: Tensor
+    drawn_at: Tensor
+    seeds: Tensor
+    positions: Tensor
+    temperatures: Tensor
+    top_ps: Tensor
+    coordinate_at: Tensor
+    size_at: Tensor
+    any_bans: bool
+    any_decide: bool
+    any_nucleus: bool
+
+
+class Samples(NamedTuple):
+    """``tokens``, ``kinds`` [rows] and ``values`` [rows, 2] are fed next; ``landing`` [rows, 6] goes to the host."""
+
+    tokens: Tensor
+    kinds: Tensor
+    values: Tensor
+    landing: Tensor
+
+
+def plan_samples(sequences: Seq[Sequence], controls: Arena, weights: Arena) -> SamplePlan:
+    """Ask each sequence's grammar what it wants and stage it. Rows of finalized sequences want nothing."""
+    wants: list[int] = []
+    forced: list[int] = []
+    token_at: list[int] = []
+    bans: list[tuple[int, int]] = []
+    decide: list[bool] = []
+    drawn_at: list[int] = []
+    draws: list[tuple[int, int, float, float]] = []  # seed, position, temperature, top-p
+    coordinate_at: list[int] = []
+    size_at: list[int] = []
+    for at, sequence in enumerate(sequences):
+        if sequence.finalized:
+            wants.append(0)
+            forced.append(0)
+            continue
+        grammar = sequence.script.grammar
+        want = grammar.want()
+        wants.append(int(want))
+        if want & Want.TOKEN:
+            forced.append(0)
+            banned = grammar.banned()
+            bans.append((banned[0], banned[-1]) if banned else (_NOBODY, _NOBODY))
+            decide.append(bool(want & Want.DECIDE))
+            settings = sequence.request.settings
+            if settings.temperature > 0 and not want & Want.DECIDE:
+                drawn_at.append(len(token_at))
+                draws.append((_wrap(settings.seed), sequence.samples, settings.temperature, settings.top_p))
+            token_at.append(at)
+        else:
+            forced.append(grammar.forced())
+        if want & Want.COORDINATE:
+            coordinate_at.append(at)
+        if want & Want.SIZE:
+            size_at.append(at)
+    seeds, positions, temperatures, top_ps = zip(*draws, strict=True) if draws else ((), (), (), ())
+    return SamplePlan(
+        count=len(sequences),
+        table_rows=controls.place([s.row for s in sequences]),
+        forced=controls.place(forced),
+        wants=controls.place(wants),
+        token_at=controls.place(token_at),
+        bans=controls.place(bans, len(bans), 2),
+        decide=controls.place(decide),
+        drawn_at=controls.place(drawn_at),
+        seeds=controls.place(seeds),
+        positions=controls.place(positions),
+        temperatures=weights.place(temperatures),
+        top_ps=weights.place(top_ps),
+        coordinate_at=controls.place(coordinate_at),
+        size_at=controls.place(size_at),
+        any_bans=any(pair[0] != _NOBODY for pair in bans),
+        any_decide=any(decide),
+        any_nucleus=any(top_p < 1 for top_p in top_ps),
+    )
+
+
+def _wrap(seed: int) -> int:
+    return (seed + 2**63) % 2**64 - 2**63
+
+
+class Sampler:
+    """The model's heads and the decision rule. ``coordinates`` [bins], ``sizes`` [bins]: float32 value of every bin."""
+
+    def __init__(
+        self, model: Moondream, decision: Decision, ids: tuple[int, int, int], coordinates: Tensor, sizes: Tensor
+    ) -> None:
+        """``ids``: end, coordinate, size."""
+        self._model = model
+        self._decision = decision
+        self._end, self._coord, self._size = ids
+        self._coordinates, self._sizes = coordinates, sizes
+
+    def __call__(self, hidden: Tensor, plan: SamplePlan) -> Samples:
+        """``hidden`` [rows, dim], before the last norm."""
+        rows = plan.count
+        tokens = plan.forced.clone()
+        bins = torch.zeros(rows, 2, dtype=torch.int64, device=hidden.device)
+        scores = torch.ones(rows, 3, dtype=torch.float32, device=hidden.device)  # p_end, mass, mass
+        scores[:, 0] = 0
+        values = torch.zeros(rows, 2, dtype=torch.float32, device=hidden.device)
+        if plan.token_at.numel():
+            logits = self._model.text.logits(hidden[plan.token_at]).float()
+            chosen, p_end = self._choose(logits, plan)
+            tokens[plan.token_at] = chosen
+            scores[plan.token_at, 0] = p_end
+        kinds = torch.full_like(tokens, TOKEN)
+        if plan.coordinate_at.numel():
+            at = plan.coordinate_at
+            found, mass = _pick(self._model.region.coordinate_logits(hidden[at]))
+            here = tokens[at] == self._coord
+            kinds[at] = torch.where(here, COORDINATE, kinds[at])
+            bins[at, 0], scores[at, 1] = found, mass
+            values[at, 0] = self._coordinates[found]
+        if plan.size_at.numel():
+            at = plan.size_at
+            found, mass = _pick(self._model.region.size_logits(hidden[at]))
+            here = (tokens[at] == self._size)[:, None]
+            kinds[at] = torch.where(here[:, 0], SIZE, kinds[at])
+            bins[at] = torch.where(here, found, bins[at])
+            scores[at, 1:] = torch.where(here, mass, scores[at, 1:])
+            values[at] = torch.where(here, self._sizes[found], values[at])
+        landing = torch.cat((tokens[:, None], bins, scores), dim=1).double()
+        return Samples(tokens, kinds, values, landing)
+
+    def _choose(self, logits: Tensor, plan: SamplePlan) -> tuple[Tensor, Tensor]:
+        """Token and probability of the end for each row of ``logits`` [n, vocabulary]."""
+        p_end = torch.zeros(logits.shape[0], dtype=torch.float32, device=logits.device)
+        stop = None
+        if plan.any_decide:
+            stop, p_end = self._decide(logits)
+        if plan.any_bans:
+            ids = plan.bans.clamp_min(0)
+            logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(plan.bans >= 0, float("-inf")))
+        chosen = logits.argmax(dim=-1)
+        if plan.drawn_at.numel():
+            chosen[plan.drawn_at] = draw(
+                logits[plan.drawn_at],
+                plan.temperatures,
+                plan.top_ps if plan.any_nucleus else None,
+                plan.seeds,
+                plan.positions,
+            )
+        if stop is not None:
+            decided = torch.where(stop, self._end, self._coord)
+            chosen = torch.where(plan.decide != 0, decided, chosen)
+        return chosen, p_end
+
+    def _decide(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """At an object boundary: whether to end, and the end's probability among the candidates. A tie goes on."""
+        if self._decision == "reference":
+            return logits.argmax(dim=-1) == self._end, logits.softmax(dim=-1)[:, self._end]
+        lead = logits[:, self._end] - logits[:, self._coord]
+        return lead > 0, lead.sigmoid()
+
+
+def _pick(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The likeliest bin along the last axis, and the probability within LOC_WINDOW bins of it."""
+    last = logits.shape[-1] - 1
+    found = logits.argmax(dim=-1)
+    cumulative = logits.float().softmax(dim=-1).cumsum(dim=-1)
+    upper = cumulative.gather(-1, (found + LOC_WINDOW).clamp_max(last)[..., None])[..., 0]
+    below = found - LOC_WINDOW - 1
+    lower = cumulative.gather(-1, below.clamp_min(0)[..., None])[..., 0]
+    return found, (upper - lower.where(below >= 0, torch.zeros_like(lower))).clamp(0, 1)
+
+
+def draw(logits: Tensor, temperatures: Tensor, top_ps: Tensor | None, seeds: Tensor, positions: Tensor) -> Tensor:
+    """Draw ids [n] from softmax(logits / temperature), cut to the top-p nucleus; all arguments per row.
+
+    The nucleus drops what lies behind a cumulative mass of more than top_p, as the reference does.
+    """
+    scores = (logits / temperatures[:, None]).log_softmax(dim=-1)
+    if top_ps is not None:
+        ordered, order = scores.sort(dim=-1, descending=True, stable=True)
+        mass = ordered.exp()
+        dropped = mass.cumsum(dim=-1) - mass > top_ps[:, None]
+        scores = scores.masked_fill(torch.zeros_like(dropped).scatter_(1, order, dropped), float("-inf"))
+    return (scores + gumbel(seeds, positions, scores.shape[-1])).argmax(dim=-1)
+
+
+def gumbel(seeds: Tensor, positions: Tensor, tokens: int) -> Tensor:
+    """Standard Gumbel noise float32 [n, tokens], a function of (seed, position, token id) alone."""
+    ids = torch.arange(tokens, dtype=torch.int64, device=seeds.device)
+    stream = _mix(_mix(seeds) ^ positions)
+    mixed = _mix(stream[:, None] ^ ids)
+    uniform = ((mixed >> 8) & 0xFFFFFF).double().add(0.5).div(1 << 24)
+    return uniform.log().neg().log().neg().float()
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A 64-bit finaliser (xor-shift and multiply, wrapping): every input bit reaches every output bit."""
+    x = x + (0x9E3779B97F4A7C15 - (1 << 64))
+    x = (x ^ _shift(x, 30)) * (0xBF58476D1CE4E5B9 - (1 << 64))
+    x = (x ^ _shift(x, 27)) * (0x94D049BB133111EB - (1 << 64))
+    return x ^ _shift(x, 31)
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    """Logical right shift: torch's own keeps the sign."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)

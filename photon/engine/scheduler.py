@@ -1,0 +1,205 @@
+"""What to launch next, and who holds which row and page until when.
+
+Admission reserves a request's worst case. The questions of one picture go in waves, first come first served; a
+prefix is only made when, once every running request has ended, any waiting one would still fit, so that a picture
+with more questions than rows cannot lock up the table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from photon.engine.intake import Prepared
+from photon.engine.pages import PagePool
+from photon.engine.rows import NO_PREFIX, RowTable
+from photon.engine.sequence import Picture, Sequence
+from photon.engine.sizes import Sizes
+
+Kind = Literal["vision", "prefill", "decode"]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Vision: ``pictures`` to encode. Prefill: ``pictures`` whose prefix is computed, and ``sequences`` that start.
+    Decode: ``sequences`` that go on by one token."""
+
+    kind: Kind
+    sequences: list[Sequence] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+
+class Scheduler:
+    def __init__(
+        self, sizes: Sizes, pages: PagePool, table: RowTable, prefix_len: int, forget: Callable[[Prepared], bool]
+    ) -> None:
+        """``forget`` is told of pictures that nobody holds; it says whether that is so outside the engine too."""
+        self._sizes, self._pages, self._table, self._prefix_len = sizes, pages, table, prefix_len
+        self._forget = forget
+        self._pictures: dict[Prepared, Picture] = {}
+        self._unseen: deque[Picture] = deque()  # to be encoded
+        self._seen: deque[Picture] = deque()  # encoded, with questions waiting
+        self._bare: deque[Sequence] = deque()  # no image
+        self._running: dict[Sequence, None] = {}  # launched and not finalized, in order of admission
+        self._embeddings = list(range(sizes.embeddings - 1, -1, -1))
+
+    # Requests come in.
+
+    def picture(self, prepared: Prepared) -> Picture:
+        return self._pictures.setdefault(prepared, Picture(prepared))
+
+    def add(self, sequence: Sequence) -> None:
+        picture = sequence.picture
+        if picture is None:
+            self._bare.append(sequence)
+            return
+        if not picture.waiting:
+            (self._unseen if picture.prefix is None else self._seen).append(picture)
+        picture.waiting.append(sequence)
+
+    @property
+    def idle(self) -> bool:
+        return not (self._unseen or self._seen or self._bare or self._running)
+
+    # Work goes out.
+
+    def choose(self) -> Work | None:
+        """The next step, or None while everything that could go on is in flight.
+
+        A ready prefill goes first: it turns one encoded picture into many rows. Pictures are encoded while there are
+        rows that could ask about them, and when there is nothing else to do.
+        """
+        return (
+            self._prefill()
+            or (self._vision() if len(self._running) < self._sizes.max_batch else None)
+            or self._decode()
+            or self._vision()
+        )
+
+    def _vision(self) -> Work | None:
+        chosen: list[Picture] = []
+        crops = 0
+        while self._unseen and self._embeddings:
+            crops += len(self._unseen[0].prepared.content.pixels)
+            if chosen and crops > self._sizes.vision_crops:
+                break
+            picture = self._unseen.popleft()
+            picture.embedding = self._embeddings.pop()
+            chosen.append(picture)
+            self._seen.append(picture)
+        return Work("vision", pictures=chosen) if chosen else None
+
+    def _decode(self) -> Work | None:
+        chosen = [sequence for sequence in self._running if sequence.launchable]
+        return Work("decode", chosen) if chosen else None
+
+    def _prefill(self) -> Work | None:
+        work = Work("prefill")
+        width, prefixes = 0, 0
+        while (sequence := self._next_waiting()) is not None:
+            fresh = sequence.picture is not None and sequence.picture.prefix is None
+            width = max(width, len(sequence.script.prompt.ids))
+            tokens = (prefixes + fresh) * self._prefix_len + (len(work.sequences) + 1) * width
+            if work.sequences and tokens > self._sizes.prefill_tokens:
+                break
+            if not self._fits(sequence, fresh):
+                break
+            if fresh:
+                assert sequence.picture is not None
+                self._start_prefix(sequence.picture)
+                work.pictures.append(sequence.picture)
+                prefixes += 1
+            self._start(sequence)
+            work.sequences.append(sequence)
+        return work if work.sequences else None
+
+    def _next_waiting(self) -> Sequence | None:
+        if self._bare:
+            return self._bare[0]
+        return self._seen[0].waiting[0] if self._seen else None
+
+    def _fits(self, sequence: Sequence, fresh: bool) -> bool:
+        if len(self._running) >= self._sizes.max_batch or not self._table.free_rows:
+            return False
+        if not fresh:
+            return self._pages.free >= sequence.pages_needed
+        prefix_pages = self._sizes.prefix_pages
+        held = sum(len(picture.pages) for picture in self._pictures.values())
+        return (
+            self._table.free_prefixes > 0
+            and self._pages.free >= prefix_pages + sequence.pages_needed
+            and self._pages.capacity - held - prefix_pages >= self._sizes.suffix_pages
+        )
+
+    def _start_prefix(self, picture: Picture) -> None:
+        picture.pages = self._pages.acquire(self._sizes.prefix_pages)
+        picture.prefix = self._table.acquire_prefix(picture.pages)
+
+    def _start(self, sequence: Sequence) -> None:
+        picture = sequence.picture
+        if picture is None:
+            self._bare.popleft()
+        else:
+            picture.waiting.popleft()
+            picture.users += 1
+            if not picture.waiting:
+                self._seen.popleft()
+        sequence.pages = self._pages.acquire(sequence.pages_needed)
+        sequence.row = self._table.acquire_row(
+            base=0 if picture is None else self._prefix_len,
+            prefix=NO_PREFIX if picture is None or picture.prefix is None else picture.prefix,
+            pages=sequence.pages,
+        )
+        sequence.started = time.monotonic()
+        self._running[sequence] = None
+
+    # Things come home.
+
+    def read_embeddings(self, pictures: list[Picture]) -> list[int]:
+        """Give up the entries of pictures whose prefill is being launched; one compute stream keeps their readers
+        ahead of the next writer."""
+        entries = []
+        for picture in pictures:
+            assert picture.embedding is not None
+            entries.append(picture.embedding)
+            self._embeddings.append(picture.embedding)
+            picture.embedding = None
+        return entries
+
+    def finalize(self, sequence: Sequence) -> None:
+        """The sequence's result is out: it is launched no more. Steps in flight still hold it."""
+        sequence.finalized = True
+        del self._running[sequence]
+
+    def drop_reference(self, sequence: Sequence) -> None:
+        """A step lets go of the sequence: the one place that counts down and the one that frees rows and pages."""
+        sequence.inflight_refs -= 1
+        if sequence.inflight_refs or not sequence.finalized:
+            return
+        self._table.release_row(sequence.row)
+        self._pages.release(sequence.pages)
+        sequence.pages = []
+        if sequence.picture is not None:
+            sequence.picture.users -= 1
+            self.let_go(sequence.picture.prepared)
+
+    def let_go(self, prepared: Prepared) -> None:
+        """Free a picture once nobody uses it, nobody waits for it, and no request for it is on its way."""
+        picture = self._pictures.get(prepared)
+        if picture is not None and (picture.users or picture.waiting):
+            return
+        if self._forget(prepared) and picture is not None:
+            assert picture.prefix is not None
+            self._table.release_prefix(picture.prefix)
+            self._pages.release(picture.pages)
+            del self._pictures[prepared]
+
+    def check_home(self) -> None:
+        """Nothing is held. Called when a run has ended; what it finds would be a bug."""
+        self._pages.check_home()
+        self._table.check_home()
+        if self._pictures or len(self._embeddings) != self._sizes.embeddings:
+            raise AssertionError(f"{len(self._pictures)} pictures are still held")

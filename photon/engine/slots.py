@@ -1,0 +1,110 @@
+"""The two working sets that steps run in: staging on the host, the same on the device, and the landing buffer.
+
+Everything is allocated once. A slot belongs to its step from launch until the commit that has read its landing
+buffer; host memory of a slot is never rewritten before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from photon.device.device import Device
+
+LANDED = 6
+"""Columns of a landing row: token, first bin, second bin, p_end, mass of the first bin, mass of the second."""
+
+
+class Arena:
+    """Numbers on their way to the device: laid one after the other into host memory, copied over in one go.
+
+    ``place`` returns the device's view of what it laid down; it is valid for work ordered after ``upload``.
+    """
+
+    def __init__(self, device: Device, capacity: int, dtype: torch.dtype) -> None:
+        self._host = device.host_buffer(capacity, dtype=dtype)
+        self._numpy: npt.NDArray[np.generic] = self._host.numpy()
+        self._device = torch.zeros(capacity, dtype=dtype, device=device.torch_device)
+        self._used = 0
+
+    def clear(self) -> None:
+        self._used = 0
+
+    def place(self, values: npt.ArrayLike, *shape: int) -> Tensor:
+        """Lay ``values`` down; the view has ``shape``, or the values' own."""
+        array = np.asarray(values)
+        start, stop = self._used, self._used + array.size
+        if stop > len(self._numpy):
+            raise AssertionError(f"a step stages {stop} numbers, the slot holds {len(self._numpy)}")
+        self._numpy[start:stop] = array.reshape(-1)
+        self._used = stop
+        return self._device[start:stop].view(shape or array.shape)
+
+    def upload(self) -> None:
+        """The device's part: copy what was laid down."""
+        used = self._used
+        self._device[:used].copy_(self._host[:used], non_blocking=True)
+
+
+class Slot:
+    """One step's buffers.
+
+    ``inputs`` and ``places`` (their float part) are staged at launch, ``controls`` and ``weights`` (likewise) at
+    finalize. ``hidden`` [rows, dim] is what the forward leaves for sampling, ``landing`` float64 [rows, LANDED] what
+    sampling leaves for the host, and ``landed`` the host's copy of it.
+    """
+
+    def __init__(self, device: Device, *, rows: int, staged: int, dim: int, dtype: torch.dtype) -> None:
+        """``staged``: numbers that the largest step's inputs take."""
+        self.inputs = Arena(device, staged, torch.int64)
+        self.places = Arena(device, 2 * staged, torch.float32)
+        self.controls = Arena(device, 16 * rows, torch.int64)
+        self.weights = Arena(device, 4 * rows, torch.float32)
+        self.hidden = torch.zeros(rows, dim, dtype=dtype, device=device.torch_device)
+        self.landing = torch.zeros(rows, LANDED, dtype=torch.float64, device=device.torch_device)
+        self.landed = device.host_buffer(rows, LANDED, dtype=torch.float64)
+
+    def clear(self) -> None:
+        for arena in (self.inputs, self.places, self.controls, self.weights):
+            arena.clear()
+
+    def upload_inputs(self) -> None:
+        self.inputs.upload()
+        self.places.upload()
+
+    def upload_controls(self) -> None:
+        self.controls.upload()
+        self.weights.upload()
+
+
+class Slots:
+    """Two slots in turn."""
+
+    def __init__(self, slots: Seq[Slot]) -> None:
+        self._all = tuple(slots)
+        self.reset()
+
+    def reset(self) -> None:
+        """Take both back, whoever holds them."""
+        self._free = list(self._all)
+
+    def acquire(self) -> Slot:
+        """The slot that has been free longest. None being free is a bug: depth allows one step in flight per slot."""
+        if not self._free:
+            raise AssertionError("no slot is free: a step was launched before an older one was committed")
+        slot = self._free.pop(0)
+        slot.clear()
+        return slot
+
+    def release(self, slot: Slot) -> None:
+        if slot in self._free:
+            raise AssertionError("a slot is released twice")
+        self._free.append(slot)
+
+    def check_home(self) -> None:
+        if len(self._free) != len(self._all):
+            raise AssertionError(f"{len(self._all) - len(self._free)} slots are still out")

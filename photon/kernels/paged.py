@@ -1,0 +1,135 @@
+"""Attention over a paged key/value pool, in plain torch: the reference that any other kernel must equal.
+
+A step's tokens come in two kinds. First whole image prefixes, whose tokens see each other both ways and nothing else.
+Then a rectangle of rows x width suffix tokens; each sees the whole prefix of its row (if it has one) and its own
+row's suffix up to itself. Rows of one image form a group, and a group's prefix is read once for all its rows.
+
+Does not decide who owns which page: that is the engine's ``pages``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KVPool:
+    """Keys and values of all layers, [layers, pages, page size, kv heads, head dim]. Keys are stored after RoPE.
+
+    Memory is asked for as zeros: a never-written position may be multiplied by a zero weight, and 0 x NaN is NaN.
+    """
+
+    keys: Tensor
+    values: Tensor
+
+    @classmethod
+    def empty(
+        cls, layers: int, pages: int, page_size: int, heads: int, dim: int, *, dtype: torch.dtype, device: torch.device
+    ) -> KVPool:
+        shape = (layers, pages, page_size, heads, dim)
+        return cls(*(torch.zeros(shape, dtype=dtype, device=device) for _ in range(2)))
+
+    @property
+    def page_size(self) -> int:
+        return self.keys.shape[2]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepLayout:
+    """Where the tokens of one step stand and what they may see. All tensors int64 on the model's device.
+
+    ``positions`` [tokens]: RoPE positions. ``targets`` [tokens]: place in the pool (page x page size + offset) that a
+    token's key and value go to. ``offsets`` [rows, width]: place of a suffix token in its row's own suffix.
+    ``suffix_pages`` [rows, n]: the row's own pages. ``prefix_pages`` [groups, n]: the pages of each group's prefix.
+    ``members`` [groups, m]: the rows of a group, padded with any row. ``seats`` [rows]: a row's place in ``members``.
+    ``has_prefix`` [rows]: 0 for rows without an image, which may sit in any group; None when all have one.
+    """
+
+    prefixes: int
+    prefix_len: int
+    positions: Tensor
+    targets: Tensor
+    offsets: Tensor
+    suffix_pages: Tensor
+    prefix_pages: Tensor
+    members: Tensor
+    seats: Tensor
+    has_prefix: Tensor | None = None
+
+    @property
+    def prefix_tokens(self) -> int:
+        return self.prefixes * self.prefix_len
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
+    """Store this step's ``k`` and ``v`` [tokens, kv heads, dim] in one layer's pool, then attend.
+
+    ``q``: [tokens, heads, dim]; ``keys``, ``values``: [pages, page size, kv heads, dim]. Returns [tokens, heads, dim].
+    """
+    keys.view(-1, *keys.shape[2:]).index_copy_(0, layout.targets, k)
+    values.view(-1, *values.shape[2:]).index_copy_(0, layout.targets, v)
+    split = layout.prefix_tokens
+    parts = []
+    if split:
+        parts.append(_within_prefixes(q[:split], k[:split], v[:split], layout.prefixes))
+    if layout.offsets.numel():
+        parts.append(_suffixes(q[split:], keys, values, layout))
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _within_prefixes(q: Tensor, k: Tensor, v: Tensor, prefixes: int) -> Tensor:
+    def per_head(x: Tensor) -> Tensor:
+        return x.view(prefixes, -1, *x.shape[1:]).transpose(1, 2)
+
+    mixed = F.scaled_dot_product_attention(per_head(q), per_head(k), per_head(v), enable_gqa=q.shape[1] != k.shape[1])
+    return mixed.transpose(1, 2).flatten(0, 1)
+
+
+def _suffixes(q: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
+    """Scores over prefix and suffix are taken apart, so that a group shares its prefix, and normalised together."""
+    rows, width = layout.offsets.shape
+    heads, dim = q.shape[1:]
+    kv_heads = keys.shape[2]
+    q = (q * dim**-0.5).view(rows, width, kv_heads, heads // kv_heads, dim).permute(0, 2, 3, 1, 4)
+    q = q.reshape(rows, kv_heads, -1, dim)  # [rows, kv heads, queries, dim]; queries = heads per kv head x width
+
+    own_k, own_v = _gather(keys, layout.suffix_pages), _gather(values, layout.suffix_pages)
+    scores = q @ own_k.transpose(-1, -2)
+    hidden = torch.arange(scores.shape[-1], device=q.device) > layout.offsets[..., None]  # [rows, width, suffix]
+    hidden = hidden[:, None, None].expand(-1, 1, heads // kv_heads, -1, -1).flatten(2, 3)
+    scores = scores.float().masked_fill(hidden, float("-inf"))
+
+    if layout.prefix_pages.shape[0]:
+        shared_k = _gather(keys, layout.prefix_pages)[:, :, : layout.prefix_len]
+        shared_v = _gather(values, layout.prefix_pages)[:, :, : layout.prefix_len]
+        before = _by_row(_by_group(q, layout) @ shared_k.transpose(-1, -2), layout).float()
+        if layout.has_prefix is not None:
+            before = before.masked_fill(layout.has_prefix[:, None, None, None] == 0, float("-inf"))
+        weights = torch.cat((before, scores), dim=-1).softmax(dim=-1).to(q.dtype)
+        mixed = weights[..., layout.prefix_len :] @ own_v
+        mixed = mixed + _by_row(_by_group(weights[..., : layout.prefix_len], layout) @ shared_v, layout)
+    else:
+        mixed = scores.softmax(dim=-1).to(q.dtype) @ own_v
+    mixed = mixed.view(rows, kv_heads, heads // kv_heads, width, dim).permute(0, 3, 1, 2, 4)
+    return mixed.reshape(rows * width, heads, dim)
+
+
+def _gather(pool: Tensor, pages: Tensor) -> Tensor:
+    """[pages, page size, kv heads, dim] at ``pages`` [n, m] to [n, kv heads, m x page size, dim]."""
+    return pool[pages].flatten(1, 2).transpose(1, 2)
+
+
+def _by_group(x: Tensor, layout: StepLayout) -> Tensor:
+    """[rows, kv heads, queries, ...] to [groups, kv heads, members x queries, ...]."""
+    return x[layout.members].transpose(1, 2).flatten(2, 3)
+
+
+def _by_row(x: Tensor, layout: StepLayout) -> Tensor:
+    """The inverse of ``_by_group``: padding falls away."""
+    groups, per_group = layout.members.shape
+    apart = x.view(groups, x.shape[1], per_group, -1, x.shape[-1])
+    return apart.transpose(1, 2).flatten(0, 1)[layout.seats]

@@ -1,0 +1,77 @@
+"""From one RGB picture to the crops that the vision encoder sees.
+
+Pillow's LANCZOS on uint8 is part of the model: another resampler moves the embeddings. Nothing here depends on torch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from photon.models.config import VisionConfig
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+
+@dataclass(frozen=True, slots=True)
+class Crops:
+    """``pixels``: uint8 [n, crop, crop, 3], the whole picture first, then the tiles row by row.
+
+    A picture of one tile has n = 1: its tile and the whole are the same pixels, and are encoded once.
+    """
+
+    pixels: npt.NDArray[np.uint8]
+    tiling: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        return self.pixels.nbytes
+
+
+def select_tiling(height: int, width: int, vision: VisionConfig) -> tuple[int, int]:
+    """Rows and columns of tiles for a picture of that size in pixels, at most ``max_crops`` together.
+
+    Measured after the margin is taken off: a picture that fits one window along either side gets one tile; else as
+    many windows as cover it, stretched along its aspect ratio while the budget lasts, or shrunk to the budget.
+    """
+    height, width = height - vision.margin, width - vision.margin
+    window, budget = vision.window, vision.max_crops
+    if height <= window or width <= window:
+        return 1, 1
+    rows, cols = math.ceil(height / window), math.ceil(width / window)
+    if rows * cols > budget:
+        shrink = math.sqrt(budget / (rows * cols))
+        return max(1, math.floor(rows * shrink)), max(1, math.floor(cols * shrink))
+    rows = max(math.floor(math.sqrt(budget * height / width)), rows)
+    cols = max(math.floor(math.sqrt(budget * width / height)), cols)
+    if rows * cols > budget:
+        if cols > rows:
+            cols = budget // rows
+        else:
+            rows = budget // cols
+    return max(1, rows), max(1, cols)
+
+
+def cut_crops(picture: PIL.Image.Image, vision: VisionConfig) -> Crops:
+    """Cut an RGB picture into crops; the aspect ratio is not kept, small pictures are enlarged."""
+    from PIL.Image import Resampling
+
+    crop, window = vision.crop_size, vision.window
+    rows, cols = select_tiling(picture.height, picture.width, vision)
+    whole = np.asarray(picture.resize((crop, crop), Resampling.LANCZOS))
+    if (rows, cols) == (1, 1):
+        return Crops(np.ascontiguousarray(whole[None]), (1, 1))
+    size = (cols * window + vision.margin, rows * window + vision.margin)
+    resized = np.asarray(picture.resize(size, Resampling.LANCZOS))
+    pixels = np.empty((1 + rows * cols, crop, crop, 3), np.uint8)
+    pixels[0] = whole
+    for i in range(rows):
+        for j in range(cols):
+            y, x = i * window, j * window
+            pixels[1 + i * cols + j] = resized[y : y + crop, x : x + crop]
+    return Crops(pixels, (rows, cols))

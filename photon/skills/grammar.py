@@ -1,0 +1,227 @@
+"""Which tokens may come next: small state machines that the engine advances one sample at a time.
+
+A grammar says what it wants of the next sample (``want``), is told what was sampled (``advance``), and says when and
+why it is done. It knows nothing of batches, devices or text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import NamedTuple, Protocol
+
+from photon.core import FinishReason
+from photon.models.config import TokenConfig
+from photon.skills.repetition import PlaceRepetition, TextRepetition
+
+
+class Want(IntFlag):
+    """What a sample is made of. Flags combine: free text with coordinates in between is TOKEN | COORDINATE.
+
+    DECIDE narrows TOKEN to the choice at an object boundary: end, or go on with a coordinate.
+    """
+
+    TOKEN = 1
+    COORDINATE = 2
+    SIZE = 4
+    DECIDE = 8
+
+
+BOUNDARY = Want.TOKEN | Want.DECIDE | Want.COORDINATE
+
+
+class MaskKind(IntEnum):
+    """How much of the past a sample's mask depends on: nothing, the step's kind, or the last committed token."""
+
+    NONE = 0
+    CONSTANT = 1
+    GRAMMAR = 2
+
+
+class Sample(NamedTuple):
+    """One committed sample. ``first`` is a coordinate's or width's bin, ``second`` a height's.
+
+    ``p_end`` is the probability of the end token among the candidates; ``mass_first`` and ``mass_second`` are the
+    probability within a few bins of the chosen ones.
+    """
+
+    token: int
+    first: int = 0
+    second: int = 0
+    p_end: float = 0.0
+    mass_first: float = 1.0
+    mass_second: float = 1.0
+
+
+class Grammar(Protocol):
+    @property
+    def mask(self) -> MaskKind: ...
+
+    @property
+    def tokens(self) -> list[int]:
+        """Ids emitted so far, the end token left out."""
+
+    @property
+    def max_samples(self) -> int:
+        """No answer takes more samples than this; the engine launches no more."""
+
+    def want(self) -> Want: ...
+
+    def banned(self) -> tuple[int, ...]:
+        """Ids that the next sample may not be, at most two."""
+
+    def forced(self) -> int:
+        """The id of the next sample where ``want`` asks for no TOKEN."""
+
+    def advance(self, sample: Sample) -> FinishReason | None: ...
+
+
+@dataclass(slots=True)
+class TextGrammar:
+    """Plain text up to the end token or a cap. Bans apply from the second token on, as in the reference."""
+
+    end_id: int
+    max_tokens: int
+    bans: tuple[int, ...] = ()
+    repetition: TextRepetition | None = None
+    tokens: list[int] = field(default_factory=list)
+
+    @property
+    def mask(self) -> MaskKind:
+        return MaskKind.CONSTANT if self.bans else MaskKind.NONE
+
+    @property
+    def max_samples(self) -> int:
+        return self.max_tokens
+
+    def want(self) -> Want:
+        return Want.TOKEN
+
+    def banned(self) -> tuple[int, ...]:
+        return self.bans if self.tokens else ()
+
+    def forced(self) -> int:
+        raise AssertionError("plain text is never forced")
+
+    def advance(self, sample: Sample) -> FinishReason | None:
+        if sample.token == self.end_id:
+            return "stop"
+        self.tokens.append(sample.token)
+        if self.repetition is not None and self.repetition.add(sample.token):
+            return "repetition"
+        return "length" if len(self.tokens) >= self.max_tokens else None
+
+
+@dataclass(slots=True)
+class ReasoningGrammar:
+    """Free text with coordinates in between, up to the answer token; then the answer, as plain text.
+
+    The answer token is fed once: it ends the reasoning and opens the answer. At the cap it is forced.
+    """
+
+    ids: TokenConfig
+    answer: TextGrammar
+    max_tokens: int
+    thoughts: list[int] = field(default_factory=list)
+    coordinates: dict[int, int] = field(default_factory=dict)  # place in thoughts -> bin
+    thinking: bool = True
+    mask: MaskKind = MaskKind.GRAMMAR
+
+    @property
+    def max_samples(self) -> int:
+        return self.max_tokens + 1 + self.answer.max_samples
+
+    @property
+    def tokens(self) -> list[int]:
+        return self.thoughts + self.answer.tokens
+
+    def want(self) -> Want:
+        if not self.thinking:
+            return self.answer.want()
+        return Want(0) if len(self.thoughts) >= self.max_tokens else Want.TOKEN | Want.COORDINATE
+
+    def banned(self) -> tuple[int, ...]:
+        if not self.thinking:
+            return self.answer.banned()
+        return (self.ids.eos_id, self.ids.size_id) if self.thoughts else ()
+
+    def forced(self) -> int:
+        return self.ids.answer_id
+
+    def advance(self, sample: Sample) -> FinishReason | None:
+        if not self.thinking:
+            return self.answer.advance(sample)
+        if sample.token == self.ids.answer_id:
+            self.thinking = False
+            return None
+        if sample.token == self.ids.coord_id:
+            self.coordinates[len(self.thoughts)] = sample.first
+        self.thoughts.append(sample.token)
+        return None
+
+
+@dataclass(slots=True)
+class Found:
+    """One object as bins, with its scores. ``size`` is None for a point."""
+
+    x: int
+    y: int
+    size: tuple[int, int] | None
+    score_exist: float
+    score_loc: float
+
+
+@dataclass(slots=True)
+class ObjectsGrammar:
+    """Objects one after the other: decide, x, y and, for boxes, a size; then decide again.
+
+    x is read from the same hidden state as the decision, so an object takes 2 samples (point) or 3 (detect).
+    """
+
+    ids: TokenConfig
+    sized: bool
+    max_objects: int
+    repetition: PlaceRepetition | None = None
+    found: list[Found] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    mask: MaskKind = MaskKind.GRAMMAR
+    _parts: list[Sample] = field(default_factory=list)
+
+    @property
+    def max_samples(self) -> int:
+        return self.max_objects * (3 if self.sized else 2)
+
+    def want(self) -> Want:
+        return (BOUNDARY, Want.COORDINATE, Want.SIZE)[len(self._parts)]
+
+    def banned(self) -> tuple[int, ...]:
+        return ()
+
+    def forced(self) -> int:
+        return self.ids.size_id if len(self._parts) == 2 else self.ids.coord_id
+
+    def advance(self, sample: Sample) -> FinishReason | None:
+        if not self._parts and sample.token == self.ids.eos_id:
+            return "stop"
+        self.tokens.append(sample.token)
+        self._parts.append(sample)
+        if len(self._parts) < (3 if self.sized else 2):
+            return None
+        self.found.append(_found(self._parts, self.sized))
+        self._parts.clear()
+        if self.repetition is not None and (surplus := self.repetition.add(self.found[-1])):
+            del self.found[-surplus:]
+            return "repetition"
+        return "max_objects" if len(self.found) >= self.max_objects else None
+
+
+def _found(parts: list[Sample], sized: bool) -> Found:
+    x, y = parts[0], parts[1]
+    masses = [x.mass_first, y.mass_first]
+    size = None
+    if sized:
+        size = (parts[2].first, parts[2].second)
+        masses += [parts[2].mass_first, parts[2].mass_second]
+    score_loc = math.prod(masses) ** (1 / len(masses))
+    return Found(x.first, y.first, size, 1.0 - x.p_end, score_loc)
