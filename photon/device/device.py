@@ -45,5 +45,8 @@ class Device(Protocol):
     def free_bytes(self) -> int:
         """Memory that is left for the engine's pools."""
 
+    def drain(self) -> None:
+        """Wait for everything that was launched, whatever became of it. For the end of a run, not for the loop."""
+
     def close(self) -> None:
         """Wait for what was launched, then stop. Nothing may be launched after."""

@@ -74,6 +74,10 @@ class ThreadDevice:
     def free_bytes(self) -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
+    def drain(self) -> None:
+        for stream in self._queues:
+            self.launch(stream, lambda: None).wait()
+
     def close(self) -> None:
         for work in self._queues.values():
             work.put(None)

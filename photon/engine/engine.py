@@ -168,21 +168,18 @@ class Engine:
             scheduler.check_home()
             self._slots.check_home()
         except BaseException:
-            self._recover(inflight)
+            self._recover()
             raise
         finally:
             intake.close()
             self._busy = False
 
-    def _recover(self, inflight: Step | None) -> None:
+    def _recover(self) -> None:
         """A run ended early. Let the device finish with the slots, then take everything back."""
-        try:
-            if inflight is not None:
-                inflight.event.wait()
-        finally:
-            self._pages.reset()
-            self._table.reset()
-            self._slots.reset()
+        self._device.drain()
+        self._pages.reset()
+        self._table.reset()
+        self._slots.reset()
 
     def close(self) -> None:
         """Stop the device's threads; the engine cannot run after."""

@@ -57,19 +57,23 @@ def select_tiling(height: int, width: int, vision: VisionConfig) -> tuple[int, i
     return max(1, rows), max(1, cols)
 
 
+def crop_count(tiling: tuple[int, int]) -> int:
+    """Crops of a picture of that tiling: a single tile doubles as the whole picture."""
+    return 1 if tiling == (1, 1) else 1 + tiling[0] * tiling[1]
+
+
 def cut_crops(picture: PIL.Image.Image, vision: VisionConfig) -> Crops:
     """Cut an RGB picture into crops; the aspect ratio is not kept, small pictures are enlarged."""
     from PIL.Image import Resampling
 
     crop, window = vision.crop_size, vision.window
     rows, cols = select_tiling(picture.height, picture.width, vision)
-    whole = np.asarray(picture.resize((crop, crop), Resampling.LANCZOS))
-    if (rows, cols) == (1, 1):
-        return Crops(np.ascontiguousarray(whole[None]), (1, 1))
+    pixels = np.empty((crop_count((rows, cols)), crop, crop, 3), np.uint8)
+    pixels[0] = np.asarray(picture.resize((crop, crop), Resampling.LANCZOS))
+    if len(pixels) == 1:
+        return Crops(pixels, (rows, cols))
     size = (cols * window + vision.margin, rows * window + vision.margin)
     resized = np.asarray(picture.resize(size, Resampling.LANCZOS))
-    pixels = np.empty((1 + rows * cols, crop, crop, 3), np.uint8)
-    pixels[0] = whole
     for i in range(rows):
         for j in range(cols):
             y, x = i * window, j * window

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from photon.models.config import VisionConfig
 from photon.models.layers import MLP, layer_norm, linear, parameter
+from photon.models.tiling import crop_count
 
 
 def normalise(pixels: Tensor, dtype: torch.dtype) -> Tensor:
@@ -112,8 +113,3 @@ class VisionModel(nn.Module):
     def forward(self, pixels: Tensor, tilings: list[tuple[int, int]]) -> Tensor:
         """uint8 crops [n, crop, crop, 3] of several pictures to image tokens [pictures, grid x grid, dim]."""
         return self.project(self.encode(normalise(pixels, self.pos_emb.dtype)), tilings)
-
-
-def crop_count(tiling: tuple[int, int]) -> int:
-    """Crops that a picture of that tiling brings: a single tile doubles as the whole picture."""
-    return 1 if tiling == (1, 1) else 1 + tiling[0] * tiling[1]

@@ -1,0 +1,51 @@
+"""The vision part, stage by stage, against the reference's tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from photon.models.load import LoadedModel
+from photon.models.tiling import cut_crops
+from photon.models.vision import normalise
+from tests.reference import IMAGES, assert_close, every, picture
+
+
+@torch.inference_mode()
+def test_patches_and_their_embedding(tiny: LoadedModel) -> None:
+    vision = tiny.model.vision
+    pixels = normalise(torch.from_numpy(cut_crops(picture("noise_160x200"), vision.config).pixels), torch.float32)
+    patches = vision.patches(pixels)
+    assert_close(every(patches, 50, 1).expand(2, -1, -1), "noise_160x200.patches_s50")
+    placed = vision.patch_emb(patches) + vision.pos_emb
+    assert_close(every(placed, 50, 1).expand(2, -1, -1), "noise_160x200.patch_emb_out_s50")
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("name", IMAGES)
+def test_features_pooling_and_projection(tiny: LoadedModel, name: str) -> None:
+    vision = tiny.model.vision
+    crops = cut_crops(picture(name), vision.config)
+    features = vision.encode(normalise(torch.from_numpy(crops.pixels), torch.float32))
+    pooled = vision.pool(features if crops.tiling == (1, 1) else features[1:], crops.tiling)
+    grid = pooled.view(vision.config.grid, vision.config.grid, -1)
+    tokens = vision.project(features, [crops.tiling])[0]
+    if name == "noise_160x200":
+        assert_close(features.expand(2, -1, -1), f"{name}.vision_out")
+        assert_close(grid, f"{name}.pooled_local")
+        assert_close(tokens, f"{name}.img_emb")
+    else:
+        assert_close(every(features, 9, 1), f"{name}.vision_out_s9")
+        assert_close(every(grid, 3, 0, 1), f"{name}.pooled_local")
+        assert_close(every(tokens, 3, 0), f"{name}.img_emb")
+
+
+@torch.inference_mode()
+def test_pictures_in_one_batch_come_out_as_alone(tiny: LoadedModel) -> None:
+    vision = tiny.model.vision
+    crops = [cut_crops(picture(name), vision.config) for name in IMAGES[:3]]
+    pixels = torch.cat([torch.from_numpy(c.pixels) for c in crops])
+    together = vision(pixels, [c.tiling for c in crops])
+    for tokens, crop in zip(together, crops, strict=True):
+        alone = vision(torch.from_numpy(crop.pixels), [crop.tiling])[0]
+        assert torch.allclose(tokens, alone, atol=1e-4)
