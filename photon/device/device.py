@@ -39,6 +39,9 @@ class Device(Protocol):
     ) -> Event:
         """Queue ``op`` and return at once. It starts when the stream is free and all of ``after`` is reached."""
 
+    def buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Zeroed memory of the device, for as long as the engine lives."""
+
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Zeroed host memory that the device can copy from and to without stopping (pinned where that exists)."""
 

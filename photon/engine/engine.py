@@ -74,7 +74,7 @@ class Engine:
         self._pages = PagePool(sizes.pages, sizes.page_size)
         self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, on)
         shape = (text.n_layers, sizes.pages + 1, sizes.page_size, text.kv_heads, text.head_dim)
-        pool = KVPool.empty(*shape, dtype=model.dtype, device=on)
+        pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
         self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=sizes.embeddings)
         self._slots = Slots(
             [Slot(device, rows=sizes.rows, staged=sizes.staged, dim=text.dim, dtype=model.dtype) for _ in range(2)]

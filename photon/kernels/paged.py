@@ -12,26 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from photon.kernels.dense import attention
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KVPool:
     """Keys and values of all layers, [layers, pages, page size, kv heads, head dim]. Keys are stored after RoPE.
 
-    Memory is asked for as zeros: a never-written position may be multiplied by a zero weight, and 0 x NaN is NaN.
+    Both start as zeros: a never-written position may be multiplied by a zero weight, and 0 x NaN is NaN.
     """
 
     keys: Tensor
     values: Tensor
-
-    @classmethod
-    def empty(
-        cls, layers: int, pages: int, page_size: int, heads: int, dim: int, *, dtype: torch.dtype, device: torch.device
-    ) -> KVPool:
-        shape = (layers, pages, page_size, heads, dim)
-        return cls(*(torch.zeros(shape, dtype=dtype, device=device) for _ in range(2)))
 
     @property
     def page_size(self) -> int:
@@ -85,7 +79,7 @@ def _within_prefixes(q: Tensor, k: Tensor, v: Tensor, prefixes: int) -> Tensor:
     def per_head(x: Tensor) -> Tensor:
         return x.view(prefixes, -1, *x.shape[1:]).transpose(1, 2)
 
-    mixed = F.scaled_dot_product_attention(per_head(q), per_head(k), per_head(v), enable_gqa=q.shape[1] != k.shape[1])
+    mixed = attention(per_head(q), per_head(k), per_head(v))
     return mixed.transpose(1, 2).flatten(0, 1)
 
 

@@ -10,11 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from photon.kernels.dense import Linear
+
 LAYER_NORM_EPS = 1e-5
 
 
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    return nn.Linear(inputs, outputs, device="meta")
+def linear(inputs: int, outputs: int) -> Linear:
+    return Linear(inputs, outputs, device="meta")
 
 
 def layer_norm(dim: int) -> nn.LayerNorm:

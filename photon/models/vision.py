@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from photon.kernels.dense import attention
 from photon.models.config import VisionConfig
 from photon.models.layers import MLP, layer_norm, linear, parameter
 from photon.models.tiling import crop_count
@@ -34,7 +35,7 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         n, patches, dim = x.shape
         q, k, v = self.qkv(x).view(n, patches, 3, self.heads, dim // self.heads).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(q, k, v)
+        mixed = attention(q, k, v)
         return self.proj(mixed.transpose(1, 2).reshape(n, patches, dim))  # type: ignore[no-any-return]
 
 

@@ -48,7 +48,7 @@ class World:
                 for owner in owners
             ]
         )
-        self.pool = KVPool.empty(1, 201, PAGE, kv_heads, DIM, dtype=torch.float32, device=cpu)
+        self.pool = KVPool(*torch.zeros(2, 1, 201, PAGE, kv_heads, DIM))
         self.shared: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in range(count)]
         self.own: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in owners]
         device = ThreadDevice()

@@ -29,10 +29,8 @@ class Paged:
         self.prefix_len = config.prefix_len
         self.n_prefix = -(-self.prefix_len // PAGE)
         text = config.text
-        self.pool = KVPool.empty(
-            text.n_layers, self.n_prefix + 9, PAGE, text.kv_heads, text.head_dim,
-            dtype=torch.float32, device=torch.device("cpu"),
-        )  # fmt: skip
+        shape = (text.n_layers, self.n_prefix + 9, PAGE, text.kv_heads, text.head_dim)
+        self.pool = KVPool(torch.zeros(shape), torch.zeros(shape))
         self.table = RowTable(1, 1, 8, self.n_prefix, torch.device("cpu"))
         self.prefix = self.table.acquire_prefix(list(range(1, self.n_prefix + 1)))
         pages = list(range(self.n_prefix + 1, self.n_prefix + 9))

@@ -1,0 +1,65 @@
+"""Boxes and points as cells of the result: clamped to the picture, told so, and none dropped.
+
+The engine's own values may lie outside of [0, 1]. A box that lies outside altogether keeps its place in the list, as a
+box without area at the edge.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from photon.core import Box, Point
+
+
+class ObjectCell(TypedDict):
+    """``clipped``: whether a corner was outside of [0, 1]."""
+
+    label: str
+    x_min: float
+    y_min: float
+    x_max: float
+    y_max: float
+    score: float
+    score_exist: float
+    score_loc: float
+    clipped: bool
+
+
+class PointCell(TypedDict):
+    label: str
+    x: float
+    y: float
+    score: float
+    score_exist: float
+    score_loc: float
+
+
+def clip_box(box: Box) -> ObjectCell:
+    raw = (box.x_min, box.y_min, box.x_max, box.y_max)
+    x_min, y_min, x_max, y_max = inside = tuple(map(_clamp, raw))
+    return ObjectCell(
+        label=box.label,
+        x_min=x_min,
+        y_min=y_min,
+        x_max=x_max,
+        y_max=y_max,
+        score=box.score,
+        score_exist=box.score_exist,
+        score_loc=box.score_loc,
+        clipped=inside != raw,
+    )
+
+
+def clip_point(point: Point) -> PointCell:
+    return PointCell(
+        label=point.label,
+        x=_clamp(point.x),
+        y=_clamp(point.y),
+        score=point.score,
+        score_exist=point.score_exist,
+        score_loc=point.score_loc,
+    )
+
+
+def _clamp(value: float) -> float:
+    return min(1.0, max(0.0, value))

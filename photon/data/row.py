@@ -1,0 +1,58 @@
+"""One input row, where it stands, and what every source of rows can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from photon.core import Image
+
+
+@dataclass(frozen=True, slots=True)
+class RowRef:
+    """Where a row stands: ``row`` counts from 0 inside ``row_group`` (a Parquet row group or an Arrow batch)."""
+
+    file: str
+    row_group: int
+    row: int
+
+    @property
+    def position(self) -> str:
+        """ "file:row_group:row": the identity of a row, and its id where it has no other."""
+        return f"{self.file}:{self.row_group}:{self.row}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One input row. ``index`` is its position in plan order, from 0 over the whole input.
+
+    ``row_id`` is the id column's value as text, or ``ref.position`` where there is none. ``image`` is None where the
+    cell was null, and not decoded. ``columns`` holds the values of the other columns that were asked for.
+    """
+
+    index: int
+    row_id: str
+    ref: RowRef
+    image: Image | None
+    columns: dict[str, object]
+
+
+class Source(Protocol):
+    """A finite sequence of rows in plan order, the same on every pass over an unchanged input."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns of the input, whether read or not."""
+
+    def count(self) -> int | None:
+        """The number of rows, None where only reading them would tell."""
+
+    def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
+        """The rows with index ``start`` up to ``start + limit``, lazily, in bounded memory.
+
+        A corrupt picture is a row like any other. Raises ``InputError`` where the input cannot be read, ``UsageError``
+        where a file of it lacks a column.
+        """

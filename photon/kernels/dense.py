@@ -1,0 +1,36 @@
+"""Matrix products and attention that a CPU without bfloat16 arithmetic takes through float32.
+
+Such a CPU multiplies large bfloat16 matrices several times slower than it converts them and multiplies floats; for a
+few rows, reading half the bytes wins. Either way sums are float32 and results are rounded to bfloat16 once.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+_MANY_ROWS = 32
+_NATIVE_BFLOAT16 = ("AVX512", "AMX", "SVE")
+
+
+def _through_float32(x: Tensor) -> bool:
+    if x.dtype != torch.bfloat16 or x.device.type != "cpu":
+        return False
+    return not torch.backends.cpu.get_cpu_capability().startswith(_NATIVE_BFLOAT16)
+
+
+class Linear(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.numel() < _MANY_ROWS * x.shape[-1] or not _through_float32(x):
+            return super().forward(x)
+        return F.linear(x.float(), self.weight.float(), self.bias.float()).to(x.dtype)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Full softmax attention: ``q`` [n, heads, tokens, dim], ``k`` and ``v`` [n, kv heads, tokens, dim]."""
+    grouped = q.shape[1] != k.shape[1]
+    if not _through_float32(q):
+        return F.scaled_dot_product_attention(q, k, v, enable_gqa=grouped)
+    mixed = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), enable_gqa=grouped)
+    return mixed.to(q.dtype)
