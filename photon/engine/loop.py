@@ -1,8 +1,9 @@
 """The tick: launch the forward of step t+1, commit step t, finalize t+1.
 
 The in-flight step is an argument and a return value. Masks belong to sampling, not to the forward, so the next
-forward starts before the last step's tokens are known to the host; its input tokens are on the device already. With
-``depth`` 1 every step is committed before the next is launched: the blocking engine is the same loop.
+forward starts before the last step's tokens are known to the host; its input tokens are on the device already. Where
+no mask needs those tokens, sampling starts before the commit too. With ``depth`` 1 every step is committed before the
+next is launched: the blocking engine is the same loop.
 
 Knows nothing of models or skills; what is launched next is the scheduler's choice.
 """
@@ -47,9 +48,12 @@ class Loop:
             self.commit(inflight)
             inflight = None
         step = self.launch()
+        ahead = step is not None and step.masks_known
+        if step is not None and ahead:
+            self.finalize(step)
         if inflight is not None:
             self.commit(inflight)
-        if step is not None:
+        if step is not None and not ahead:
             self.finalize(step)
         return step
 

@@ -83,7 +83,7 @@ def plan_samples(sequences: Seq[Sequence], controls: Arena, weights: Arena) -> S
         wants.append(int(want))
         if want & Want.TOKEN:
             forced.append(0)
-            banned = grammar.banned()
+            banned = grammar.banned(sequence.samples)
             bans.append((banned[0], banned[-1]) if banned else (_NOBODY, _NOBODY))
             decide.append(bool(want & Want.DECIDE))
             settings = sequence.request.settings

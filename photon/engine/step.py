@@ -8,6 +8,7 @@ from photon.device.device import Event
 from photon.engine.scheduler import Kind
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
+from photon.skills.grammar import MaskKind
 
 
 @dataclass(eq=False, slots=True)
@@ -22,3 +23,8 @@ class Step:
     event: Event
     sequences: list[Sequence] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
+
+    @property
+    def masks_known(self) -> bool:
+        """Whether no row's mask needs a sample that is still in flight: it hangs on no token, or none is missing."""
+        return all(s.script.grammar.mask is not MaskKind.GRAMMAR or s.inflight_refs == 1 for s in self.sequences)

@@ -68,8 +68,9 @@ class Grammar(Protocol):
 
     def want(self) -> Want: ...
 
-    def banned(self) -> tuple[int, ...]:
-        """Ids that the next sample may not be, at most two."""
+    def banned(self, nth: int) -> tuple[int, ...]:
+        """Ids that the next sample, the ``nth`` from 1, may not be; at most two. Short of ``MaskKind.GRAMMAR``, this
+        depends on ``nth`` alone: samples may be in flight that the grammar has not been told of."""
 
     def forced(self) -> int:
         """The id of the next sample where ``want`` asks for no TOKEN."""
@@ -98,8 +99,8 @@ class TextGrammar:
     def want(self) -> Want:
         return Want.TOKEN
 
-    def banned(self) -> tuple[int, ...]:
-        return self.bans if self.tokens else ()
+    def banned(self, nth: int) -> tuple[int, ...]:
+        return self.bans if nth > 1 else ()
 
     def forced(self) -> int:
         raise AssertionError("plain text is never forced")
@@ -141,9 +142,9 @@ class ReasoningGrammar:
             return self.answer.want()
         return Want(0) if len(self.thoughts) >= self.max_tokens else Want.TOKEN | Want.COORDINATE
 
-    def banned(self) -> tuple[int, ...]:
+    def banned(self, nth: int) -> tuple[int, ...]:
         if not self.thinking:
-            return self.answer.banned()
+            return self.answer.banned(len(self.answer.tokens) + 1)
         return (self.ids.eos_id, self.ids.size_id) if self.thoughts else ()
 
     def forced(self) -> int:
@@ -195,7 +196,7 @@ class ObjectsGrammar:
     def want(self) -> Want:
         return (BOUNDARY, Want.COORDINATE, Want.SIZE)[len(self._parts)]
 
-    def banned(self) -> tuple[int, ...]:
+    def banned(self, nth: int) -> tuple[int, ...]:
         return ()
 
     def forced(self) -> int:

@@ -42,9 +42,8 @@ def test_text_stops_at_the_end_token_and_at_the_cap() -> None:
 def test_text_bans_the_answer_token_from_the_second_on() -> None:
     grammar = text()
     assert grammar.mask is MaskKind.CONSTANT
-    assert grammar.banned() == ()
-    feed(grammar, ANSWER)
-    assert grammar.banned() == (ANSWER,)
+    assert grammar.banned(1) == ()
+    assert grammar.banned(2) == (ANSWER,)
     assert text(bans=()).mask is MaskKind.NONE
 
 
@@ -84,14 +83,14 @@ def test_nothing_found() -> None:
 def test_reasoning_then_answer() -> None:
     grammar = ReasoningGrammar(IDS, text(), max_tokens=4)
     assert grammar.want() == Want.TOKEN | Want.COORDINATE
-    assert grammar.banned() == ()
+    assert grammar.banned(1) == ()
     grammar.advance(Sample(COORD, first=512))
-    assert grammar.banned() == (END, SIZE)
+    assert grammar.banned(2) == (END, SIZE)
     feed(grammar, 20, ANSWER)
     assert grammar.coordinates == {0: 512}
-    assert (grammar.want(), grammar.banned()) == (Want.TOKEN, ())
+    assert (grammar.want(), grammar.banned(4)) == (Want.TOKEN, ())
     feed(grammar, 21)
-    assert grammar.banned() == (ANSWER,)
+    assert grammar.banned(5) == (ANSWER,)
     assert feed(grammar, END) == "stop"
     assert grammar.tokens == [COORD, 20, 21]
 
