@@ -1,18 +1,34 @@
 """The seam between the engine's ordering and whatever does the arithmetic.
 
 The engine says what runs after what; a device runs it. Three streams: compute, upload (host to device) and readback
-(device to host). Work on one stream runs in the order of its launch; across streams only ``after`` orders. ``reads``
-and ``writes`` declare what an operation touches, so that a checking device can prove the order sufficient.
+(device to host). Work on one stream runs in the order of its launch; across streams only ``after`` orders.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import torch
+from torch import Tensor
 
 Stream = Literal["compute", "upload", "readback"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """Work for a stream. It decides nothing when it runs: all that it needs from the host is staged when it is made.
+
+    ``reads`` and ``writes`` are the engine's long-lived buffers that it touches, so that a checking device can prove
+    the order of operations sufficient; weights and temporaries are not listed. ``seconds`` is what it takes on a
+    device that only pretends.
+    """
+
+    run: Callable[[], None]
+    reads: Sequence[Tensor] = ()
+    writes: Sequence[Tensor] = ()
+    seconds: float = 0.0
 
 
 class Event(Protocol):
@@ -23,27 +39,28 @@ class Event(Protocol):
 
     def done(self) -> bool: ...
 
+    def span(self) -> tuple[float, float]:
+        """When the operation started and ended, in seconds on the device's clock. Only after ``wait``."""
+
 
 class Device(Protocol):
     @property
     def torch_device(self) -> torch.device: ...
 
-    def launch(
-        self,
-        stream: Stream,
-        op: Callable[[], None],
-        *,
-        reads: Sequence[object] = (),
-        writes: Sequence[object] = (),
-        after: Sequence[Event] = (),
-    ) -> Event:
-        """Queue ``op`` and return at once. It starts when the stream is free and all of ``after`` is reached."""
+    def launch(self, stream: Stream, operation: Operation, after: Sequence[Event] = ()) -> Event:
+        """Queue the operation and return at once. It starts when the stream is free and all of ``after`` is reached."""
 
-    def buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+    def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         """Zeroed memory of the device, for as long as the engine lives."""
 
-    def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         """Zeroed host memory that the device can copy from and to without stopping (pinned where that exists)."""
+
+    def host_access(self, *, reads: Sequence[Tensor] = (), writes: Sequence[Tensor] = ()) -> None:
+        """The host is about to read or write these host buffers. Checked by a checking device, free on others."""
+
+    def now(self) -> float:
+        """Seconds on the clock that ``Event.span`` uses."""
 
     def free_bytes(self) -> int:
         """Memory that is left for the engine's pools."""

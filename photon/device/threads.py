@@ -10,12 +10,14 @@ import math
 import os
 import queue
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from photon.device.device import Event, Stream
+from photon.device.device import Event, Operation, Stream
 
 
 class ThreadEvent:
@@ -24,8 +26,10 @@ class ThreadEvent:
     def __init__(self) -> None:
         self._reached = threading.Event()
         self._error: BaseException | None = None
+        self._span = (0.0, 0.0)
 
-    def finish(self, error: BaseException | None) -> None:
+    def finish(self, started: float, error: BaseException | None) -> None:
+        self._span = (started, time.perf_counter())
         self._error = error
         self._reached.set()
 
@@ -37,8 +41,11 @@ class ThreadEvent:
     def done(self) -> bool:
         return self._reached.is_set()
 
+    def span(self) -> tuple[float, float]:
+        return self._span
 
-_Work = tuple[Callable[[], None], tuple[Event, ...], ThreadEvent]
+
+_Work = tuple[Operation, tuple[Event, ...], ThreadEvent]
 
 
 class ThreadDevice:
@@ -56,33 +63,30 @@ class ThreadDevice:
     def torch_device(self) -> torch.device:
         return torch.device("cpu")
 
-    def launch(
-        self,
-        stream: Stream,
-        op: Callable[[], None],
-        *,
-        reads: Sequence[object] = (),
-        writes: Sequence[object] = (),
-        after: Sequence[Event] = (),
-    ) -> ThreadEvent:
-        """Declarations are for devices that check them; threads only order."""
+    def launch(self, stream: Stream, operation: Operation, after: Sequence[Event] = ()) -> ThreadEvent:
         event = ThreadEvent()
-        self._queues[stream].put((op, tuple(after), event))
+        self._queues[stream].put((operation, tuple(after), event))
         return event
 
-    def buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+    def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         """From numpy, whose zeros take no memory before they are written; torch's are written at once."""
         return torch.from_numpy(np.zeros(math.prod(shape) * dtype.itemsize, np.uint8)).view(dtype).view(shape)
 
-    def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
-        return torch.zeros(*shape, dtype=dtype)
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return self.buffer(*shape, dtype=dtype)
+
+    def host_access(self, *, reads: Sequence[Tensor] = (), writes: Sequence[Tensor] = ()) -> None:
+        """Nothing is checked here."""
+
+    def now(self) -> float:
+        return time.perf_counter()
 
     def free_bytes(self) -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def drain(self) -> None:
         for stream in self._queues:
-            self.launch(stream, lambda: None).wait()
+            self.launch(stream, Operation(lambda: None)).wait()
 
     def close(self) -> None:
         for work in self._queues.values():
@@ -96,13 +100,14 @@ def _serve(work: queue.SimpleQueue[_Work | None]) -> None:
     """Run operations in order. One that failed, or that waited on one that failed, passes the error on."""
     with torch.inference_mode():
         while (item := work.get()) is not None:
-            op, after, event = item
-            error: BaseException | None = None
+            operation, after, event = item
+            started, error = time.perf_counter(), None
             try:
                 for earlier in after:
                     earlier.wait()
-                op()
+                started = time.perf_counter()
+                operation.run()
             except BaseException as raised:
                 error = raised
-            event.finish(error)
-            del item, op, after, event  # keep nothing of a step alive while idle
+            event.finish(started, error)
+            del item, operation, after, event  # keep nothing of a step alive while idle

@@ -72,13 +72,18 @@ class Engine:
         sampler = Sampler(model, rule, ids, coordinates.to(on), box_sizes.to(on))
 
         self._pages = PagePool(sizes.pages, sizes.page_size)
-        self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, on)
+        self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, device)
         shape = (text.n_layers, sizes.pages + 1, sizes.page_size, text.kv_heads, text.head_dim)
         pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
-        self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=sizes.embeddings)
-        self._slots = Slots(
-            [Slot(device, rows=sizes.rows, staged=sizes.staged, dim=text.dim, dtype=model.dtype) for _ in range(2)]
-        )
+        embeddings = device.buffer(sizes.embeddings, config.prefix_len - 1, text.dim, dtype=model.dtype)
+        self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings)
+        slot = {
+            "rows": sizes.rows,
+            "staged": sizes.staged,
+            "crops": sizes.vision_crops,
+            "side": config.vision.crop_size,
+        }
+        self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
         self._busy = False
 
     @classmethod

@@ -1,16 +1,14 @@
-"""The device's part of each kind of step: closures over slots, pages and the model, ready to be launched.
-
-Everything a closure needs from the host is staged when it is made; it decides nothing when it runs.
-"""
+"""The device's part of each kind of step: operations over slots, pages and the model, ready to be launched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence as Seq
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from photon.device.device import Operation
 from photon.engine.layout import decode_layout, prefill_layout
 from photon.engine.rows import RowTable
 from photon.engine.sampling import SamplePlan, Sampler
@@ -18,37 +16,47 @@ from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
 from photon.kernels.paged import KVPool
 from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
-
-Op = Callable[[], None]
+from photon.models.tiling import crop_count
 
 
 class Forward:
     def __init__(
-        self, model: Moondream, pool: KVPool, table: RowTable, sampler: Sampler, *, bos_id: int, embeddings: int
+        self, model: Moondream, pool: KVPool, table: RowTable, sampler: Sampler, *, bos_id: int, embeddings: Tensor
     ) -> None:
+        """``embeddings`` [entries, grid x grid, dim]: image tokens from a vision step to the prefill that reads them;
+        see ``Picture.embedding``."""
         self._model, self._pool, self._table, self._sampler = model, pool, table, sampler
-        self._bos_id = bos_id
+        self._bos_id, self._embeddings = bos_id, embeddings
+        self._next = (table.next_ids, table.next_kinds, table.next_values)
         self._prefix_len = model.config.prefix_len
         self._page_size = pool.page_size
-        # Image tokens from a vision step to the prefill that reads them; see Picture.embedding.
-        self._embeddings = torch.zeros(
-            embeddings, self._prefix_len - 1, model.config.text.dim, dtype=model.dtype, device=model.device
-        )
 
-    def vision(self, pictures: Seq[Picture]) -> Op:
-        """Encode the pictures' crops in one batch into their embedding entries."""
-        crops = [picture.prepared.content for picture in pictures]
+    def upload_crops(self, slot: Slot, pictures: Seq[Picture]) -> Operation:
+        """The pictures' crops, one after the other, into the slot."""
+        crops = [torch.from_numpy(picture.prepared.content.pixels) for picture in pictures]
+
+        def run() -> None:
+            at = 0
+            for pixels in crops:
+                slot.pixels[at : at + len(pixels)].copy_(pixels, non_blocking=True)
+                at += len(pixels)
+
+        return Operation(run, writes=[slot.pixels])
+
+    def vision(self, slot: Slot, pictures: Seq[Picture]) -> Operation:
+        """Encode the slot's crops in one batch into the pictures' embedding entries."""
+        tilings = [picture.prepared.content.tiling for picture in pictures]
         entries = [picture.embedding for picture in pictures]
+        count = sum(crop_count(tiling) for tiling in tilings)
 
-        def op() -> None:
-            pixels = torch.from_numpy(np.concatenate([c.pixels for c in crops])).to(self._model.device)
-            tokens = self._model.vision(pixels, [c.tiling for c in crops])
+        def run() -> None:
+            tokens = self._model.vision(slot.pixels[:count], tilings)
             for entry, image_tokens in zip(entries, tokens, strict=True):
                 self._embeddings[entry].copy_(image_tokens)
 
-        return op
+        return Operation(run, reads=[slot.pixels], writes=[self._embeddings])
 
-    def prefill(self, slot: Slot, pictures: Seq[Picture], entries: Seq[int], sequences: Seq[Sequence]) -> Op:
+    def prefill(self, slot: Slot, pictures: Seq[Picture], entries: Seq[int], sequences: Seq[Sequence]) -> Operation:
         """Prefixes of ``pictures`` and prompts of ``sequences`` in one packed forward.
 
         ``entries``: the pictures' embedding entries. Leaves each prompt's last hidden state in the slot.
@@ -77,45 +85,46 @@ class Forward:
         prompt = arena.place(ids.ravel())
         last = arena.place(layout.prefix_tokens + np.arange(len(sequences)) * width + lengths - 1)
 
-        def op() -> None:
+        def run() -> None:
             x = self._model.embed(prompt, kinds, values)
             if entries:
                 x = torch.cat((self._model.prefix(self._bos_id, self._embeddings[list(entries)]), x))
             hidden = self._model.text(x, self._pool, layout)
             slot.hidden[: len(sequences)].copy_(hidden[last])
 
-        return op
+        reads = [slot.inputs.device, slot.places.device, self._embeddings]
+        return Operation(run, reads, [self._pool.keys, self._pool.values, slot.hidden])
 
-    def decode(self, slot: Slot, sequences: Seq[Sequence]) -> Op:
+    def decode(self, slot: Slot, sequences: Seq[Sequence]) -> Operation:
         """One token for each sequence, read from where the step before left it."""
         rows = np.array([s.row for s in sequences], np.int64)
         layout = decode_layout(slot.inputs, self._table, rows, prefix_len=self._prefix_len, page_size=self._page_size)
         at = slot.inputs.place(rows)
-        table = self._table
 
-        def op() -> None:
-            x = self._model.embed(table.next_ids[at], table.next_kinds[at], table.next_values[at])
-            slot.hidden[: len(sequences)].copy_(self._model.text(x, self._pool, layout))
+        def run() -> None:
+            ids, kinds, values = (state[at] for state in self._next)
+            hidden = self._model.text(self._model.embed(ids, kinds, values), self._pool, layout)
+            slot.hidden[: len(sequences)].copy_(hidden)
 
-        return op
+        return Operation(run, [slot.inputs.device, *self._next], [self._pool.keys, self._pool.values, slot.hidden])
 
-    def sample(self, slot: Slot, plan: SamplePlan) -> Op:
+    def sample(self, slot: Slot, plan: SamplePlan) -> Operation:
         """Sample, leave the rows' next inputs on the device and the step's outcome in the slot's landing."""
 
-        def op() -> None:
+        def run() -> None:
             samples = self._sampler(slot.hidden[: plan.count], plan)
-            self._table.next_ids[plan.table_rows] = samples.tokens
-            self._table.next_kinds[plan.table_rows] = samples.kinds
-            self._table.next_values[plan.table_rows] = samples.values
+            for state, sampled in zip(self._next, (samples.tokens, samples.kinds, samples.values), strict=True):
+                state[plan.table_rows] = sampled
             slot.landing[: plan.count].copy_(samples.landing)
 
-        return op
+        reads = [slot.hidden, slot.controls.device, slot.weights.device]
+        return Operation(run, reads, [*self._next, slot.landing])
 
-    def read_back(self, slot: Slot, count: int) -> Op:
-        def op() -> None:
+    def read_back(self, slot: Slot, count: int) -> Operation:
+        def run() -> None:
             slot.landed[:count].copy_(slot.landing[:count], non_blocking=True)
 
-        return op
+        return Operation(run, [slot.landing], [slot.landed])
 
 
 def _region_inputs(

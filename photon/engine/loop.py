@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections import deque
 
 from photon.core import Result
-from photon.device.device import Device
+from photon.device.device import Device, Operation
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
 from photon.engine.intake import Arrival, Intake
 from photon.engine.results import answered, failed
 from photon.engine.sampling import plan_samples
-from photon.engine.scheduler import Scheduler
+from photon.engine.scheduler import Scheduler, Work
 from photon.engine.sequence import Sequence
-from photon.engine.slots import Slots
+from photon.engine.slots import Slot, Slots, upload
 from photon.engine.step import Step
 from photon.errors import EngineError, RowError
 from photon.skills.grammar import Sample
@@ -64,20 +64,23 @@ class Loop:
             return None
         slot = self._slots.acquire()
         if work.kind == "vision":
-            op = self._forward.vision(work.pictures)
-        elif work.kind == "prefill":
-            entries = self._scheduler.read_embeddings(work.pictures)
-            op = self._forward.prefill(slot, work.pictures, entries, work.sequences)
+            operation = self._forward.vision(slot, work.pictures)
+            staged = self._forward.upload_crops(slot, work.pictures)
         else:
-            op = self._forward.decode(slot, work.sequences)
+            operation = (
+                self._prefill(slot, work) if work.kind == "prefill" else self._forward.decode(slot, work.sequences)
+            )
+            staged = upload(slot.inputs, slot.places)
         for sequence in work.sequences:
             sequence.samples += 1
             sequence.inflight_refs += 1
-        uploaded = self._device.launch("upload", slot.upload_inputs, writes=[slot.inputs, slot.places])
-        event = self._device.launch(
-            "compute", op, reads=[slot.inputs, slot.places], writes=[slot.hidden], after=[uploaded]
-        )
+        uploaded = self._device.launch("upload", staged)
+        event = self._device.launch("compute", operation, after=[uploaded])
         return Step(work.kind, slot, event, work.sequences, work.pictures)
+
+    def _prefill(self, slot: Slot, work: Work) -> Operation:
+        entries = self._scheduler.read_embeddings(work.pictures)
+        return self._forward.prefill(slot, work.pictures, entries, work.sequences)
 
     def commit(self, step: Step) -> None:
         """Take in a step: the one place where the host waits for the device."""
@@ -88,7 +91,7 @@ class Loop:
             raise EngineError(f"the device failed in a {what}: {type(error).__name__}: {error}") from error
         for picture in step.pictures if step.kind == "vision" else ():
             self._intake.consumed(picture.prepared)
-        landed = step.slot.landed[: len(step.sequences)].tolist()
+        landed = step.slot.read_landed(len(step.sequences))
         for sequence, (token, first, second, *scores) in zip(step.sequences, landed, strict=True):
             if not sequence.finalized:
                 self._advance(sequence, Sample(int(token), int(first), int(second), *scores))
@@ -101,21 +104,9 @@ class Loop:
             return
         slot, count = step.slot, len(step.sequences)
         plan = plan_samples(step.sequences, slot.controls, slot.weights)
-        uploaded = self._device.launch("upload", slot.upload_controls, writes=[slot.controls, slot.weights])
-        sampled = self._device.launch(
-            "compute",
-            self._forward.sample(slot, plan),
-            reads=[slot.hidden, slot.controls, slot.weights],
-            writes=[slot.landing],
-            after=[step.event, uploaded],
-        )
-        step.event = self._device.launch(
-            "readback",
-            self._forward.read_back(slot, count),
-            reads=[slot.landing],
-            writes=[slot.landed],
-            after=[sampled],
-        )
+        uploaded = self._device.launch("upload", upload(slot.controls, slot.weights))
+        sampled = self._device.launch("compute", self._forward.sample(slot, plan), after=[step.event, uploaded])
+        step.event = self._device.launch("readback", self._forward.read_back(slot, count), after=[sampled])
 
     def admit(self, arrivals: list[Arrival]) -> None:
         """Queue what has arrived; what cannot run is answered at once."""

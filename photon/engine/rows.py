@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from photon.device.device import Device
 from photon.engine.pages import SCRATCH
 
 NO_PREFIX = -1
@@ -21,16 +22,16 @@ class RowTable:
     ``prefix``: the row's prefix, or NO_PREFIX.
     """
 
-    def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: torch.device) -> None:
+    def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: Device) -> None:
         self.base = np.zeros(rows, np.int64)
         self.length = np.zeros(rows, np.int64)
         self.prefix = np.full(rows, NO_PREFIX, np.int64)
         self.pages = np.full((rows, suffix_pages), SCRATCH, np.int64)
         self.prefix_pages = np.full((prefixes, prefix_pages), SCRATCH, np.int64)
         # What each row feeds next; see models.moondream.Moondream.embed.
-        self.next_ids = torch.zeros(rows, dtype=torch.int64, device=device)
-        self.next_kinds = torch.zeros(rows, dtype=torch.int64, device=device)
-        self.next_values = torch.zeros(rows, 2, dtype=torch.float32, device=device)
+        self.next_ids = device.buffer(rows, dtype=torch.int64)
+        self.next_kinds = device.buffer(rows, dtype=torch.int64)
+        self.next_values = device.buffer(rows, 2, dtype=torch.float32)
         self.reset()
 
     def reset(self) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from photon.device.device import Device
+from photon.device.device import Device, Operation
 
 LANDED = 6
 """Columns of a landing row: token, first bin, second bin, p_end, mass of the first bin, mass of the second."""
@@ -26,13 +26,18 @@ class Arena:
     """
 
     def __init__(self, device: Device, capacity: int, dtype: torch.dtype) -> None:
-        self._host = device.host_buffer(capacity, dtype=dtype)
-        self._numpy: npt.NDArray[np.generic] = self._host.numpy()
-        self._device = torch.zeros(capacity, dtype=dtype, device=device.torch_device)
+        self.host = device.host_buffer(capacity, dtype=dtype)
+        self.device = device.buffer(capacity, dtype=dtype)
+        self._numpy: npt.NDArray[np.generic] = self.host.numpy()
+        self._access = device.host_access
         self._used = 0
 
     def clear(self) -> None:
         self._used = 0
+
+    @property
+    def used(self) -> int:
+        return self._used
 
     def place(self, values: npt.ArrayLike, *shape: int) -> Tensor:
         """Lay ``values`` down; the view has ``shape``, or the values' own."""
@@ -40,45 +45,55 @@ class Arena:
         start, stop = self._used, self._used + array.size
         if stop > len(self._numpy):
             raise AssertionError(f"a step stages {stop} numbers, the slot holds {len(self._numpy)}")
+        self._access(writes=(self.host,))
         self._numpy[start:stop] = array.reshape(-1)
         self._used = stop
-        return self._device[start:stop].view(shape or array.shape)
+        return self.device[start:stop].view(shape or array.shape)
 
-    def upload(self) -> None:
-        """The device's part: copy what was laid down."""
-        used = self._used
-        self._device[:used].copy_(self._host[:used], non_blocking=True)
+
+def upload(*arenas: Arena) -> Operation:
+    """Copy what was laid down in the arenas to the device."""
+    used = [(arena.device[: arena.used], arena.host[: arena.used]) for arena in arenas if arena.used]
+
+    def run() -> None:
+        for target, source in used:
+            target.copy_(source, non_blocking=True)
+
+    return Operation(run, reads=[source for _, source in used], writes=[target for target, _ in used])
 
 
 class Slot:
     """One step's buffers.
 
     ``inputs`` and ``places`` (their float part) are staged at launch, ``controls`` and ``weights`` (likewise) at
-    finalize. ``hidden`` [rows, dim] is what the forward leaves for sampling, ``landing`` float64 [rows, LANDED] what
-    sampling leaves for the host, and ``landed`` the host's copy of it.
+    finalize. ``pixels`` uint8 [crops, side, side, 3] is what a vision step encodes. ``hidden`` [rows, dim] is what the
+    forward leaves for sampling, ``landing`` float64 [rows, LANDED] what sampling leaves for the host, and ``landed``
+    the host's copy of it.
     """
 
-    def __init__(self, device: Device, *, rows: int, staged: int, dim: int, dtype: torch.dtype) -> None:
-        """``staged``: numbers that the largest step's inputs take."""
+    def __init__(
+        self, device: Device, *, rows: int, staged: int, crops: int, side: int, dim: int, dtype: torch.dtype
+    ) -> None:
+        """``staged``: numbers that the largest step's inputs take. ``side``: of a crop, in pixels."""
+        self._access = device.host_access
         self.inputs = Arena(device, staged, torch.int64)
         self.places = Arena(device, 2 * staged, torch.float32)
         self.controls = Arena(device, 16 * rows, torch.int64)
         self.weights = Arena(device, 4 * rows, torch.float32)
-        self.hidden = torch.zeros(rows, dim, dtype=dtype, device=device.torch_device)
-        self.landing = torch.zeros(rows, LANDED, dtype=torch.float64, device=device.torch_device)
+        self.pixels = device.buffer(crops, side, side, 3, dtype=torch.uint8)
+        self.hidden = device.buffer(rows, dim, dtype=dtype)
+        self.landing = device.buffer(rows, LANDED, dtype=torch.float64)
         self.landed = device.host_buffer(rows, LANDED, dtype=torch.float64)
 
     def clear(self) -> None:
         for arena in (self.inputs, self.places, self.controls, self.weights):
             arena.clear()
 
-    def upload_inputs(self) -> None:
-        self.inputs.upload()
-        self.places.upload()
-
-    def upload_controls(self) -> None:
-        self.controls.upload()
-        self.weights.upload()
+    def read_landed(self, count: int) -> list[list[float]]:
+        """The first rows of the landing, as the host got them."""
+        self._access(reads=(self.landed,))
+        rows: list[list[float]] = self.landed[:count].tolist()
+        return rows
 
 
 class Slots:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from photon.device.device import Device
+from photon.device.device import Device, Operation
 from photon.device.threads import ThreadDevice
 
 
@@ -25,7 +25,7 @@ def test_one_stream_runs_in_order(device: Device) -> None:
     def note(i: int) -> Callable[[], None]:
         return lambda: (time.sleep(0.001 * (5 - i)), seen.append(i))[1]
 
-    events = [device.launch("compute", note(i)) for i in range(5)]
+    events = [device.launch("compute", Operation(note(i))) for i in range(5)]
     events[-1].wait()
     assert seen == list(range(5))
     assert all(event.done() for event in events)
@@ -33,9 +33,9 @@ def test_one_stream_runs_in_order(device: Device) -> None:
 
 def test_after_orders_across_streams_and_launch_does_not_block(device: Device) -> None:
     gate, seen = threading.Event(), []
-    first = device.launch("upload", lambda: (gate.wait(5), seen.append("upload"))[1])
-    second = device.launch("compute", lambda: seen.append("compute"), after=[first])
-    third = device.launch("readback", lambda: seen.append("readback"), after=[second])
+    first = device.launch("upload", Operation(lambda: (gate.wait(5), seen.append("upload"))[1]))
+    second = device.launch("compute", Operation(lambda: seen.append("compute")), after=[first])
+    third = device.launch("readback", Operation(lambda: seen.append("readback")), after=[second])
     assert not third.done()
     gate.set()
     third.wait()
@@ -44,8 +44,8 @@ def test_after_orders_across_streams_and_launch_does_not_block(device: Device) -
 
 def test_streams_do_not_wait_for_each_other(device: Device) -> None:
     gate = threading.Event()
-    blocked = device.launch("compute", lambda: bool(gate.wait(5)) and None)
-    device.launch("readback", lambda: None).wait()
+    blocked = device.launch("compute", Operation(lambda: bool(gate.wait(5)) and None))
+    device.launch("readback", Operation(lambda: None)).wait()
     assert not blocked.done()
     gate.set()
 
@@ -56,12 +56,12 @@ def test_an_error_comes_out_of_every_wait_and_of_what_came_after(device: Device)
     def fail() -> None:
         raise ValueError("broken")
 
-    bad = device.launch("upload", fail)
-    dependent = device.launch("compute", lambda: ran.append(1), after=[bad])
+    bad = device.launch("upload", Operation(fail))
+    dependent = device.launch("compute", Operation(lambda: ran.append(1)), after=[bad])
     for event in (bad, bad, dependent):
         with pytest.raises(ValueError, match="broken"):
             event.wait()
     assert ran == []
-    device.launch("compute", lambda: ran.append(2)).wait()
+    device.launch("compute", Operation(lambda: ran.append(2))).wait()
     assert ran == [2]
     device.drain()

@@ -66,7 +66,9 @@ def test_every_kind_of_image_source_is_the_same_picture(engine: photon.Engine) -
 def test_many_questions_on_one_image_share_its_encoding(engine: photon.Engine, monkeypatch: Any) -> None:
     seen: list[int] = []
     vision = engine._forward.vision
-    monkeypatch.setattr(engine._forward, "vision", lambda pictures: seen.append(len(pictures)) or vision(pictures))
+    monkeypatch.setattr(
+        engine._forward, "vision", lambda slot, pictures: seen.append(len(pictures)) or vision(slot, pictures)
+    )
     shared = image()
     asked = [Request(i, shared, "point", f"thing {i}", max_objects=2) for i in range(40)]
     assert {r.id for r in engine.run(asked)} == set(range(40))

@@ -37,7 +37,9 @@ def test_pages_are_owned_once() -> None:
 
 
 def test_rows_are_owned_once() -> None:
-    table = RowTable(2, 1, 4, 4, torch.device("cpu"))
+    device = ThreadDevice()
+    table = RowTable(2, 1, 4, 4, device)
+    device.close()
     row = table.acquire_row(base=0, prefix=NO_PREFIX, pages=[1, 2])
     with pytest.raises(AssertionError, match="1 rows and 0 prefixes are still out"):
         table.check_home()
@@ -49,7 +51,7 @@ def test_rows_are_owned_once() -> None:
 
 def test_slots_take_turns_and_run_out() -> None:
     device = ThreadDevice()
-    slots = Slots([Slot(device, rows=1, staged=8, dim=2, dtype=torch.float32) for _ in range(2)])
+    slots = Slots([Slot(device, rows=1, staged=8, crops=1, side=2, dim=2, dtype=torch.float32) for _ in range(2)])
     first, second = slots.acquire(), slots.acquire()
     assert first is not second
     with pytest.raises(AssertionError, match="no slot is free"):

@@ -11,7 +11,7 @@ from torch import Tensor
 from photon.device.threads import ThreadDevice
 from photon.engine.layout import decode_layout, prefill_layout
 from photon.engine.rows import NO_PREFIX, RowTable
-from photon.engine.slots import Arena
+from photon.engine.slots import Arena, upload
 from photon.kernels.paged import KVPool, StepLayout, attend
 
 PAGE, DIM = 4, 8
@@ -34,8 +34,8 @@ class World:
         self.random = torch.Generator().manual_seed(seed)
         self.prefix_len, self.owners, self.heads, self.kv_heads = prefix_len, owners, heads, kv_heads
         n_prefix, count = -(-prefix_len // PAGE), max(owners) + 1
-        cpu = torch.device("cpu")
-        self.table = RowTable(len(owners), max(count, 1), 6, n_prefix, cpu)
+        device = ThreadDevice()
+        self.table = RowTable(len(owners), max(count, 1), 6, n_prefix, device)
         pages = iter(torch.randperm(200, generator=self.random).add(1).tolist())
         self.prefixes = [self.table.acquire_prefix([next(pages) for _ in range(n_prefix)]) for _ in range(count)]
         self.rows = np.array(
@@ -51,7 +51,6 @@ class World:
         self.pool = KVPool(*torch.zeros(2, 1, 201, PAGE, kv_heads, DIM))
         self.shared: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in range(count)]
         self.own: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in owners]
-        device = ThreadDevice()
         self.arena = Arena(device, 4096, torch.int64)
         device.close()
 
@@ -62,7 +61,7 @@ class World:
         return random(self.heads), random(self.kv_heads), random(self.kv_heads)
 
     def run(self, layout: StepLayout, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        self.arena.upload()
+        upload(self.arena).run()
         return attend(q, k, v, self.pool.keys[0], self.pool.values[0], layout)
 
     def expected(self, row: int, q: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from photon.device.threads import ThreadDevice
 from photon.engine.layout import decode_layout, prefill_layout
 from photon.engine.rows import RowTable
-from photon.engine.slots import Arena
+from photon.engine.slots import Arena, upload
 from photon.kernels.paged import KVPool
 from photon.models.load import LoadedModel
 from photon.models.moondream import COORDINATE, SIZE, TOKEN
@@ -29,16 +29,16 @@ class Paged:
         self.prefix_len = config.prefix_len
         self.n_prefix = -(-self.prefix_len // PAGE)
         text = config.text
+        device = ThreadDevice()
         shape = (text.n_layers, self.n_prefix + 9, PAGE, text.kv_heads, text.head_dim)
         self.pool = KVPool(torch.zeros(shape), torch.zeros(shape))
-        self.table = RowTable(1, 1, 8, self.n_prefix, torch.device("cpu"))
+        self.table = RowTable(1, 1, 8, self.n_prefix, device)
         self.prefix = self.table.acquire_prefix(list(range(1, self.n_prefix + 1)))
         pages = list(range(self.n_prefix + 1, self.n_prefix + 9))
         self.row = self.table.acquire_row(base=self.prefix_len, prefix=self.prefix, pages=pages)
         crops = cut_crops(picture(name), config.vision)
         image_tokens = self.model.vision(torch.from_numpy(crops.pixels), [crops.tiling])
         self.image = self.model.prefix(0, image_tokens)
-        device = ThreadDevice()
         self.arena = Arena(device, 20_000, torch.int64)
         device.close()
 
@@ -49,14 +49,14 @@ class Paged:
             self.arena, self.table, [self.prefix], np.array([self.row]), np.array([len(prompt)]),
             prefix_len=self.prefix_len, page_size=PAGE,
         )  # fmt: skip
-        self.arena.upload()
+        upload(self.arena).run()
         hidden = self.model.text(torch.cat((self.image, prompt)), self.pool, layout)
         return hidden[: self.prefix_len], hidden[self.prefix_len :]
 
     def step(self, embedding: Tensor) -> Tensor:
         self.arena.clear()
         layout = decode_layout(self.arena, self.table, np.array([self.row]), prefix_len=self.prefix_len, page_size=PAGE)
-        self.arena.upload()
+        upload(self.arena).run()
         return self.model.text(embedding, self.pool, layout)
 
     def stored(self, pool: Tensor) -> Tensor:

@@ -1,0 +1,44 @@
+# make demo | test | test-slow | lint | check | clean
+# Everything runs in .venv, which is made when it is missing. To use a torch of your own choice (a CUDA or a CPU build),
+# install it into .venv first: what satisfies constraints.txt is left alone.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
+
+.PHONY: demo test test-slow lint check clean
+
+demo: $(VENV)/.installed
+	$(BIN)/photon-batch run manifests/demo.yaml --fresh
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy photon
+
+check: lint
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV)
+
+# The stamps say what is installed; a change of either file below installs again.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV): minutes the first time"
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV), with the tools for tests: minutes the first time"
+	$(PIP) -e ".[dev]"
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,144 @@
+"""photon-batch: each command is one call into the library.
+
+Standard output carries what was asked for by --json, --help or --version, and nothing else; messages, the progress
+bar and the summary go to standard error.
+Exit codes are those of ``photon.errors``, 3 for too many failed rows, 130 for an interrupt.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from photon.errors import PhotonError
+
+PROGRAM = "photon-batch"
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Boxes, points, captions and answers for large image collections, from one manifest.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+ManifestPath = Annotated[Path, typer.Argument(metavar="MANIFEST", help="The YAML file that says what to do.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from photon import __version__
+
+        typer.echo(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Boxes, points, captions and answers for large image collections, from one manifest."""
+
+
+@app.command()
+def run(
+    manifest: ManifestPath,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Replace the results of an earlier run.")] = False,
+    as_json: Json = False,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no bar and no progress lines.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say only what went wrong.")] = False,
+) -> None:
+    """Ask a manifest's tasks of every row of its input and write the answers."""
+    _set_up_log(verbose, quiet)
+    with _errors_told(as_json):
+        from photon.job.load import load_manifest
+
+        loaded = load_manifest(manifest)
+        from photon.job.progress import progress_for
+        from photon.job.run import run as run_job
+
+        summary = run_job(loaded, limit=limit, fresh=fresh, progress=progress_for(shown=not (no_progress or quiet)))
+    if not quiet:
+        typer.echo(summary.text(), err=True)
+    if as_json:
+        _print_json(summary.as_dict())
+    raise typer.Exit(summary.exit_code)
+
+
+@app.command()
+def validate(manifest: ManifestPath, as_json: Json = False) -> None:
+    """Check a manifest and the columns of its input; no model is loaded and nothing is written."""
+    with _errors_told(as_json):
+        from photon.job.load import load_manifest
+
+        loaded = load_manifest(manifest)
+        from photon.job.sources import open_source
+
+        rows = open_source(loaded).count()
+    tasks = [task.name for task in loaded.tasks]
+    count = "an unknown number of" if rows is None else f"{rows:,}"
+    typer.echo(f"{manifest} is in order: {', '.join(tasks)} over {count} rows, into {loaded.output.dir}", err=True)
+    if as_json:
+        _print_json({"valid": True, "rows": rows, "tasks": tasks, "manifest": loaded.model_dump(mode="json")})
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name=PROGRAM)
+
+
+@contextmanager
+def _errors_told(as_json: bool) -> Iterator[None]:
+    """Tells an expected error as one message and exits with its code; a bug keeps its traceback and exits 1."""
+    try:
+        yield
+    except PhotonError as error:
+        message, code = str(error), error.exit_code
+        problems = [
+            {"line": problem.line, "key": problem.key, "message": problem.message}
+            for problem in getattr(error, "problems", ())
+        ]
+    except KeyboardInterrupt:
+        message, code, problems = "interrupted; the chunks that were whole are on disk", INTERRUPTED, []
+    else:
+        return
+    typer.echo(f"{PROGRAM}: error: {message}", err=True)
+    if as_json:
+        _print_json({"error": message, "exit_code": code, "problems": problems})
+    raise typer.Exit(code)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value, default=str) + "\n")
+
+
+def _set_up_log(verbose: bool, quiet: bool) -> None:
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    handler = _BarFriendlyHandler()
+    handler.setFormatter(logging.Formatter(f"{PROGRAM}: %(message)s"))
+    log = logging.getLogger("photon")
+    log.handlers[:] = [handler]
+    log.setLevel(level)
+    log.propagate = False
+
+
+class _BarFriendlyHandler(logging.Handler):
+    """Log lines on standard error that leave a progress bar whole."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(self.format(record), file=sys.stderr)

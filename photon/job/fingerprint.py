@@ -1,0 +1,34 @@
+"""task_fp: a short digest of all that decides a task's answers, so that answers of different makings are not mixed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from photon.job.manifest import Manifest
+from photon.job.tasks import Task
+
+#: Raised whenever the code itself changes what a task with the same settings answers.
+ANSWERS_VERSION = 1
+
+
+def task_fingerprint(task: Task, manifest: Manifest, model: str) -> str:
+    """16 hex digits over the model's fingerprint, the task but for its name, the preprocessing and the seed."""
+    return digest(
+        {
+            "version": ANSWERS_VERSION,
+            "model": model,
+            "task": task.model_dump(mode="json", exclude={"name"}),
+            "image": manifest.image.model_dump(mode="json"),
+            "decision": manifest.engine.decision,
+            "stop_repetition": manifest.engine.stops_repetition,
+            "seed": manifest.run.seed if task.settings().get("temperature") else 0,
+        }
+    )[:16]
+
+
+def digest(value: Any) -> str:
+    """SHA-256, in hex, of plain values in one canonical spelling."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

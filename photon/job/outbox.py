@@ -1,0 +1,68 @@
+"""Carries whole chunks to a writer on a thread of its own, so that the engine's thread never waits for a disk.
+
+At most ``depth`` chunks wait; past that, ``put`` blocks: the engine slows down before memory fills up.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import Protocol
+
+from photon.data.writer import Part
+from photon.job.chunks import Cells
+
+log = logging.getLogger(__name__)
+
+
+class Writer(Protocol):
+    """What writes one part file: ``photon.data.writer.PartWriter``."""
+
+    def write(self, chunk: int, rows: list[Cells]) -> Part: ...
+
+
+class Outbox:
+    """A bounded queue in front of a writer. An error of the writer is raised by the next ``put`` or by ``close``."""
+
+    def __init__(self, writer: Writer, depth: int = 2) -> None:
+        self.parts: list[Part] = []
+        self._writer = writer
+        self._queue: queue.Queue[tuple[int, list[Cells]] | None] = queue.Queue(depth)
+        self._error: BaseException | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._write_all, name="writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a chunk could not be written."""
+        return self._error is not None
+
+    def put(self, chunk: int, rows: list[Cells]) -> None:
+        """Hands over one chunk. Raises ``OutputError`` when an earlier one could not be written."""
+        self._raise_error()
+        self._queue.put((chunk, rows))
+
+    def close(self) -> None:
+        """Returns when everything handed over is on disk. Raises ``OutputError`` when something is not."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+            self._thread.join()
+        self._raise_error()
+
+    def _write_all(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if self._error is not None:
+                continue  # drain, so that put never blocks on a thread that gave up
+            try:
+                part = self._writer.write(*item)
+                self.parts.append(part)
+                log.debug("wrote %s: %d rows, %d bytes", part.path, part.rows, part.bytes)
+            except BaseException as error:
+                self._error = error
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,160 @@
+"""The tasks of a manifest: what is asked of every row, and how.
+
+Each task knows its prompts as templates and the settings that its requests carry; it asks nothing itself.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+
+from photon.core import SpatialRef
+from photon.job.section import Section, Text, several
+from photon.job.template import Template
+
+_NAME = re.compile(r"[\w-]+")
+
+
+def _parses(text: str) -> str:
+    Template.parse(text)
+    return text
+
+
+Prompt: TypeAlias = Annotated[Text, AfterValidator(_parses)]
+_UNIT = Annotated[float, Field(ge=0, le=1)]
+
+
+def _pairs(value: Any) -> Any:
+    """Lists of numbers as the tuples that ``core.Settings`` holds; one reference may stand without outer brackets."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    if value and not isinstance(value[0], (list, tuple)):
+        value = [value]
+    return tuple(tuple(ref) if isinstance(ref, list) else ref for ref in value)
+
+
+_SpatialRefs = Annotated[
+    tuple[tuple[_UNIT, _UNIT] | tuple[_UNIT, _UNIT, _UNIT, _UNIT], ...],
+    BeforeValidator(_pairs),
+]
+
+
+class TaskBase(Section):
+    """What all tasks share. ``name`` is the result's column."""
+
+    kind: ClassVar[Literal["text", "objects", "points"]]
+    name: Text = Field(description="a name for the result's column, for example cars")
+
+    @field_validator("name")
+    @classmethod
+    def _is_word(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot name a column; use letters, digits, _ and - alone")
+        return name
+
+    @property
+    @abstractmethod
+    def prompts(self) -> tuple[str | None, ...]:
+        """One per request, as written; None for a task without a prompt."""
+
+    @property
+    def templates(self) -> tuple[Template | None, ...]:
+        """``prompts``, parsed."""
+        return tuple(None if prompt is None else Template.parse(prompt) for prompt in self.prompts)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The input columns that the prompts name, each once."""
+        named = (column for template in self.templates if template for column in template.columns)
+        return tuple(dict.fromkeys(named))
+
+    @property
+    def shows_reasoning(self) -> bool:
+        """Whether an answer comes with the reasoning that led to it."""
+        return False
+
+    def settings(self) -> dict[str, Any]:
+        """The keywords of ``core.Request`` that this task sets, the seed aside."""
+        return self.model_dump(exclude={"name", "type", "question", "objects"})
+
+
+class TextTask(TaskBase):
+    """A task that is answered in words."""
+
+    kind: ClassVar[Literal["text", "objects", "points"]] = "text"
+    max_tokens: int = Field(default=768, ge=1, description="an integer of at least 1")
+    temperature: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="a number of at least 0")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="a number above 0 and at most 1")
+
+
+class CaptionTask(TextTask):
+    type: Literal["caption"]
+    length: Literal["short", "normal", "long"] = Field(default="normal", description="short, normal or long")
+
+    @property
+    def prompts(self) -> tuple[str | None, ...]:
+        return (None,)
+
+
+class QueryTask(TextTask):
+    type: Literal["query"]
+    question: Prompt = Field(description="a question as text, for example What is in the picture?")
+    reasoning: bool = Field(default=False, description="true or false")
+    spatial_refs: _SpatialRefs = Field(
+        default=(), description="points [x, y] or boxes [x_min, y_min, x_max, y_max] with values from 0 to 1"
+    )
+
+    @property
+    def prompts(self) -> tuple[str | None, ...]:
+        return (self.question,)
+
+    @property
+    def shows_reasoning(self) -> bool:
+        return self.reasoning
+
+    def settings(self) -> dict[str, Any]:
+        refs: tuple[SpatialRef, ...] = self.spatial_refs
+        return {**super().settings(), "spatial_refs": refs}
+
+
+class ObjectsTask(TaskBase):
+    """A task that looks for named objects: one request for each name, one merged list of answers."""
+
+    objects: Annotated[tuple[Prompt, ...], BeforeValidator(several)] = Field(
+        min_length=1, description="names of objects, for example [car, bus]"
+    )
+    max_objects: int = Field(default=50, ge=1, description="an integer of at least 1")
+
+    @field_validator("objects")
+    @classmethod
+    def _differ(cls, objects: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for i, name in enumerate(objects) if name in objects[:i]), None)
+        if twice is not None:
+            raise ValueError(f"{twice!r} is listed twice; keep one of them")
+        return objects
+
+    @property
+    def prompts(self) -> tuple[str | None, ...]:
+        return self.objects
+
+
+class DetectTask(ObjectsTask):
+    type: Literal["detect"]
+    kind: ClassVar[Literal["text", "objects", "points"]] = "objects"
+
+
+class PointTask(ObjectsTask):
+    type: Literal["point"]
+    kind: ClassVar[Literal["text", "objects", "points"]] = "points"
+
+
+Task: TypeAlias = CaptionTask | QueryTask | DetectTask | PointTask
+TASK_TYPES: dict[str, type[Task]] = {
+    "caption": CaptionTask,
+    "query": QueryTask,
+    "detect": DetectTask,
+    "point": PointTask,
+}
