@@ -14,6 +14,8 @@ from safetensors.torch import load_file
 
 import photon
 from photon.core import Request, Result
+from photon.models.config import VisionConfig
+from photon.models.tiling import crop_count, cut_crops, select_tiling
 
 FOLDER = Path(__file__).parent / "goldens"
 TINY = Path(photon.__file__).parent / "assets" / "tiny"
@@ -39,6 +41,15 @@ def preprocessing() -> dict[str, Any]:
 
 def picture(name: str) -> PIL.Image.Image:
     return PIL.Image.open(FOLDER / "images" / f"{name}.png").convert("RGB")
+
+
+def crops(name: str, vision: VisionConfig) -> tuple[torch.Tensor, tuple[int, int]]:
+    """The picture's crops uint8 [n, side, side, 3], and its tiling."""
+    image = picture(name)
+    tiling = select_tiling(image.height, image.width, vision)
+    pixels = np.empty((crop_count(tiling), vision.crop_size, vision.crop_size, 3), np.uint8)
+    cut_crops(image, tiling, vision, pixels)
+    return torch.from_numpy(pixels), tiling
 
 
 def assert_close(ours: torch.Tensor, name: str) -> None:

@@ -12,21 +12,22 @@ from photon.device.device import Device
 from photon.device.threads import ThreadDevice
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
-from photon.engine.intake import Intake
+from photon.engine.intake import Intake, Prepared
 from photon.engine.loop import Loop
 from photon.engine.pages import PagePool
+from photon.engine.ring import CropRing, RingEntry
 from photon.engine.rows import RowTable
 from photon.engine.sampling import Sampler
 from photon.engine.scheduler import Scheduler
 from photon.engine.sizes import Sizes, choose_sizes
 from photon.engine.slots import Slot, Slots
 from photon.engine.step import Step
-from photon.errors import UsageError
+from photon.errors import EngineError, UsageError
 from photon.images.decode import DecodePolicy, decode
 from photon.kernels.paged import KVPool
 from photon.models.load import LoadedModel, load_model
 from photon.models.region import coordinate_values, size_values
-from photon.models.tiling import Crops, cut_crops
+from photon.models.tiling import crop_count, cut_crops, select_tiling
 from photon.skills.registry import script_for
 from photon.skills.skill import Decision, SkillContext
 
@@ -77,13 +78,10 @@ class Engine:
         pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
         embeddings = device.buffer(sizes.embeddings, config.prefix_len - 1, text.dim, dtype=model.dtype)
         self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings)
-        slot = {
-            "rows": sizes.rows,
-            "staged": sizes.staged,
-            "crops": sizes.vision_crops,
-            "side": config.vision.crop_size,
-        }
+        crops, side = sizes.vision_crops, config.vision.crop_size
+        slot = {"rows": sizes.rows, "staged": sizes.staged, "crops": crops, "side": side}
         self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
+        self._ring = CropRing(device, entries=sizes.ring, crops=crops, side=side)
         self._busy = False
 
     @classmethod
@@ -153,29 +151,40 @@ class Engine:
         if self._busy:
             raise UsageError("this engine is already running; finish or close that run first")
         self._busy = True
+        self._ring.open()
         intake = Intake(
             requests,
             prepare=self._prepare,
             script=lambda request: script_for(request, self._context),
-            picture_bytes=(self._vision.max_crops + 1) * self._vision.crop_size**2 * 3,
             max_ahead=64 + 16 * self._sizes.max_batch,
         )
-        scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, intake.forget)
-        loop = Loop(self._device, self._forward, self._slots, scheduler, intake, self._admission, self._depth)
+
+        def forget(prepared: Prepared) -> bool:
+            gone = intake.forget(prepared)
+            if gone and (entry := prepared.take_content()) is not None:  # no request about it got as far as a step
+                self._ring.release(entry)
+            return gone
+
+        scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, forget)
+        loop = Loop(self._device, self._forward, self._slots, scheduler, self._ring, self._admission, self._depth)
         inflight: Step | None = None
         try:
             while not (inflight is None and scheduler.idle and intake.exhausted):
                 loop.admit(intake.poll(wait=inflight is None and scheduler.idle))
-                inflight = loop.tick(inflight)
+                before, inflight = inflight, loop.tick(inflight)
+                if before is None and inflight is None and not scheduler.idle:
+                    raise EngineError("the engine is stuck: requests are waiting, and nothing can be launched")
                 while loop.results:
                     intake.finished()
                     yield loop.results.popleft()
             scheduler.check_home()
             self._slots.check_home()
+            self._ring.check_home()
         except BaseException:
             self._recover()
             raise
         finally:
+            self._ring.close()
             intake.close()
             self._busy = False
 
@@ -190,10 +199,13 @@ class Engine:
         """Stop the device's threads; the engine cannot run after."""
         self._device.close()
 
-    def _prepare(self, image: Image) -> tuple[ImageInfo, Crops, int]:
+    def _prepare(self, image: Image) -> tuple[ImageInfo, RingEntry]:
+        """On a decoding thread: the picture's crops, in the ring."""
         picture, info = decode(image.source, self._policy)
-        crops = cut_crops(picture, self._vision)
-        return info, crops, crops.nbytes
+        tiling = select_tiling(picture.height, picture.width, self._vision)
+        entry = self._ring.acquire(crop_count(tiling), tiling)
+        cut_crops(picture, tiling, self._vision, entry.pixels.numpy())
+        return info, entry
 
 
 def _check(**choices: object) -> None:

@@ -33,7 +33,7 @@ class Forward:
 
     def upload_crops(self, slot: Slot, pictures: Seq[Picture]) -> Operation:
         """The pictures' crops, one after the other, into the slot."""
-        crops = [torch.from_numpy(picture.prepared.content.pixels) for picture in pictures]
+        crops: list[Tensor] = [picture.prepared.content.pixels for picture in pictures]
 
         def run() -> None:
             at = 0
@@ -41,7 +41,7 @@ class Forward:
                 slot.pixels[at : at + len(pixels)].copy_(pixels, non_blocking=True)
                 at += len(pixels)
 
-        return Operation(run, writes=[slot.pixels])
+        return Operation(run, crops, [slot.pixels])
 
     def vision(self, slot: Slot, pictures: Seq[Picture]) -> Operation:
         """Encode the slot's crops in one batch into the pictures' embedding entries."""

@@ -1,8 +1,8 @@
 """From the caller's iterable to requests that are ready to run, off the engine's thread and within bounds.
 
 One feeder thread pulls requests and writes their scripts; a pool of threads prepares pictures, each once for all
-requests that share it. At most ``budget`` bytes of pictures and ``max_ahead`` requests are inside at a time: beyond
-that the feeder stops pulling. Knows nothing of models: what "prepare" and "script" mean is passed in.
+requests that share it. At most ``budget`` bytes of encoded pictures and ``max_ahead`` requests are inside at a time:
+beyond that the feeder stops pulling. Knows nothing of models: what "prepare" and "script" mean is passed in.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ class Prepared:
     failure: Failure | None = None
     ready: bool = False
     when: float = 0.0
-    charged: int = 0
     undelivered: int = 0
+
+    def take_content(self) -> Any:
+        """The content, once: whoever takes it has to let go of it."""
+        content, self.content = self.content, None
+        return content
 
 
 class Arrival(NamedTuple):
@@ -47,19 +51,18 @@ class Intake:
         self,
         requests: Iterable[Request],
         *,
-        prepare: Callable[[Image], tuple[ImageInfo, Any, int]],
+        prepare: Callable[[Image], tuple[ImageInfo, Any]],
         script: Callable[[Request], Any],
-        picture_bytes: int,
         budget: int = 256 << 20,
         max_ahead: int = 1024,
         workers: int | None = None,
     ) -> None:
-        """``prepare`` gives (info, content, bytes of content); ``picture_bytes`` is the most a content may take.
+        """``prepare`` gives what is known of a picture and its content, and may block while there is no room for it.
 
         Both callables may raise ``RowError``, which fails the requests concerned; anything else fails the run.
         """
         self._prepare, self._script = prepare, script
-        self._picture_bytes, self._budget, self._max_ahead = picture_bytes, budget, max_ahead
+        self._budget, self._max_ahead = budget, max_ahead
         self._lock = threading.Condition()
         self._ready: deque[Arrival] = deque()
         self._pictures: dict[int, Prepared] = {}
@@ -99,12 +102,6 @@ class Intake:
     def _drained(self) -> bool:
         return self._fed and not self._waiting
 
-    def consumed(self, prepared: Prepared) -> None:
-        """The engine has taken what it needs of the content: it is let go."""
-        with self._lock:
-            prepared.content = None
-            self._charge(prepared, _encoded_bytes(prepared.image))
-
     def finished(self) -> None:
         """A request has been answered; another may come in."""
         with self._lock:
@@ -116,8 +113,9 @@ class Intake:
         with self._lock:
             if prepared.undelivered:
                 return False
-            self._pictures.pop(id(prepared.image), None)
-            self._charge(prepared, 0)
+            if self._pictures.pop(id(prepared.image), None) is not None:
+                self._charged -= _encoded_bytes(prepared.image)
+                self._lock.notify_all()
             return True
 
     def close(self) -> None:
@@ -160,7 +158,7 @@ class Intake:
             prepared = self._pictures.get(id(request.image))
             if fresh := prepared is None:
                 prepared = self._pictures[id(request.image)] = Prepared(request.image)
-                self._charge(prepared, _encoded_bytes(request.image) + self._picture_bytes)
+                self._charged += _encoded_bytes(request.image)
             prepared.undelivered += 1
             arrival = Arrival(request, script, prepared, submitted, failure)
             if prepared.ready:
@@ -178,12 +176,11 @@ class Intake:
             return False
         if image is None or id(image) in self._pictures or not self._charged:
             return True
-        return self._charged + _encoded_bytes(image) + self._picture_bytes <= self._budget
+        return self._charged + _encoded_bytes(image) <= self._budget
 
     def _work(self, prepared: Prepared) -> None:
-        content_bytes = 0
         try:
-            prepared.info, prepared.content, content_bytes = self._prepare(prepared.image)
+            prepared.info, prepared.content = self._prepare(prepared.image)
         except RowError as error:
             prepared.failure = Failure(error.code, str(error))
         except BaseException as error:
@@ -191,14 +188,8 @@ class Intake:
             return
         with self._lock:
             prepared.ready, prepared.when = True, time.monotonic()
-            self._charge(prepared, _encoded_bytes(prepared.image) + content_bytes)
             self._ready.extend(self._waiting.pop(prepared))
             self._lock.notify_all()
-
-    def _charge(self, prepared: Prepared, amount: int) -> None:
-        self._charged += amount - prepared.charged
-        prepared.charged = amount
-        self._lock.notify_all()
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:

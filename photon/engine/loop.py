@@ -16,8 +16,9 @@ from photon.core import Result
 from photon.device.device import Device, Operation
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
-from photon.engine.intake import Arrival, Intake
+from photon.engine.intake import Arrival
 from photon.engine.results import answered, failed
+from photon.engine.ring import CropRing
 from photon.engine.sampling import plan_samples
 from photon.engine.scheduler import Scheduler, Work
 from photon.engine.sequence import Sequence
@@ -34,12 +35,12 @@ class Loop:
         forward: Forward,
         slots: Slots,
         scheduler: Scheduler,
-        intake: Intake,
+        ring: CropRing,
         admission: Admission,
         depth: int,
     ) -> None:
         self._device, self._forward, self._slots = device, forward, slots
-        self._scheduler, self._intake, self._admission = scheduler, intake, admission
+        self._scheduler, self._ring, self._admission = scheduler, ring, admission
         self._depth = depth
         self.results: deque[Result] = deque()
 
@@ -90,7 +91,7 @@ class Loop:
             what = f"{step.kind} step of {len(step.sequences)} rows"
             raise EngineError(f"the device failed in a {what}: {type(error).__name__}: {error}") from error
         for picture in step.pictures if step.kind == "vision" else ():
-            self._intake.consumed(picture.prepared)
+            self._ring.release(picture.prepared.take_content())
         landed = step.slot.read_landed(len(step.sequences))
         for sequence, (token, first, second, *scores) in zip(step.sequences, landed, strict=True):
             if not sequence.finalized:

@@ -28,7 +28,7 @@ class NullEngine:
         self.facts: dict[str, object] = {"fingerprint": self.fingerprint, "meaningless": True}
 
     def run(self, requests: Iterable[Request]) -> Iterator[Result]:
-        intake = Intake(requests, prepare=self._prepare, script=lambda request: None, picture_bytes=0)
+        intake = Intake(requests, prepare=self._prepare, script=lambda request: None)
         try:
             while not intake.exhausted:
                 for arrival in intake.poll(wait=True):
@@ -43,8 +43,8 @@ class NullEngine:
     def close(self) -> None:
         """Nothing to stop."""
 
-    def _prepare(self, image: Image) -> tuple[ImageInfo, None, int]:
-        return decode(image.source, self._policy)[1], None, 0
+    def _prepare(self, image: Image) -> tuple[ImageInfo, None]:
+        return decode(image.source, self._policy)[1], None
 
 
 def _answer(arrival: Arrival) -> Result:

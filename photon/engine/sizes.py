@@ -29,6 +29,7 @@ class Sizes:
     prefix_pages: int
     suffix_pages: int
     embeddings: int
+    ring: int
     vision_crops: int
     prefill_tokens: int
 
@@ -75,6 +76,7 @@ def choose_sizes(
         prefix_pages=prefix_pages,
         suffix_pages=suffix_pages,
         embeddings=max(4, min(batch, 16)),
+        ring=max(4, min(batch, 16)),
         vision_crops=config.vision.max_crops + 1,
         prefill_tokens=4 * config.prefix_len + 512,
     )

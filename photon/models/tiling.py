@@ -6,8 +6,7 @@ Pillow's LANCZOS on uint8 is part of the model: another resampler moves the embe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +16,7 @@ from photon.models.config import VisionConfig
 if TYPE_CHECKING:
     import PIL.Image
 
-
-@dataclass(frozen=True, slots=True)
-class Crops:
-    """``pixels``: uint8 [n, crop, crop, 3], the whole picture first, then the tiles row by row.
-
-    A picture of one tile has n = 1: its tile and the whole are the same pixels, and are encoded once.
-    """
-
-    pixels: npt.NDArray[np.uint8]
-    tiling: tuple[int, int]
-
-    @property
-    def nbytes(self) -> int:
-        return self.pixels.nbytes
+Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 
 def select_tiling(height: int, width: int, vision: VisionConfig) -> tuple[int, int]:
@@ -58,24 +44,25 @@ def select_tiling(height: int, width: int, vision: VisionConfig) -> tuple[int, i
 
 
 def crop_count(tiling: tuple[int, int]) -> int:
-    """Crops of a picture of that tiling: a single tile doubles as the whole picture."""
+    """Crops of a picture of that tiling. A single tile is bit for bit the whole picture, and is encoded once."""
     return 1 if tiling == (1, 1) else 1 + tiling[0] * tiling[1]
 
 
-def cut_crops(picture: PIL.Image.Image, vision: VisionConfig) -> Crops:
-    """Cut an RGB picture into crops; the aspect ratio is not kept, small pictures are enlarged."""
+def cut_crops(picture: PIL.Image.Image, tiling: tuple[int, int], vision: VisionConfig, out: Pixels) -> None:
+    """Cut an RGB picture into ``out``, uint8 [crop_count, crop, crop, 3]: the whole first, then the tiles row by row.
+
+    The aspect ratio is not kept, small pictures are enlarged.
+    """
     from PIL.Image import Resampling
 
     crop, window = vision.crop_size, vision.window
-    rows, cols = select_tiling(picture.height, picture.width, vision)
-    pixels = np.empty((crop_count((rows, cols)), crop, crop, 3), np.uint8)
-    pixels[0] = np.asarray(picture.resize((crop, crop), Resampling.LANCZOS))
-    if len(pixels) == 1:
-        return Crops(pixels, (rows, cols))
+    rows, cols = tiling
+    out[0] = np.asarray(picture.resize((crop, crop), Resampling.LANCZOS))
+    if tiling == (1, 1):
+        return
     size = (cols * window + vision.margin, rows * window + vision.margin)
     resized = np.asarray(picture.resize(size, Resampling.LANCZOS))
     for i in range(rows):
         for j in range(cols):
             y, x = i * window, j * window
-            pixels[1 + i * cols + j] = resized[y : y + crop, x : x + crop]
-    return Crops(pixels, (rows, cols))
+            out[1 + i * cols + j] = resized[y : y + crop, x : x + crop]

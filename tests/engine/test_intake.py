@@ -22,9 +22,8 @@ def ask(id: int, image: Image) -> Request:
 
 def intake(requests: Any, **changes: Any) -> Intake:
     defaults: dict[str, Any] = {
-        "prepare": lambda image: (INFO, image.source, 10),
+        "prepare": lambda image: (INFO, image.source),
         "script": lambda request: request.id,
-        "picture_bytes": 10,
         "workers": 2,
     }
     return Intake(requests, **{**defaults, **changes})
@@ -52,7 +51,7 @@ def test_everything_arrives_once() -> None:
 def test_requests_of_one_image_share_one_preparation() -> None:
     calls: list[Image] = []
     image = Image(b"x")
-    source = intake([ask(i, image) for i in range(20)], prepare=lambda image: (calls.append(image), (INFO, None, 0))[1])
+    source = intake([ask(i, image) for i in range(20)], prepare=lambda image: (calls.append(image), (INFO, None))[1])
     arrivals: list[Arrival] = []
     while not source.exhausted:
         arrivals += source.poll(wait=True)
@@ -82,14 +81,14 @@ def test_bytes_are_bounded_and_a_large_picture_comes_in_alone() -> None:
     inside = peak = 0
     lock = threading.Lock()
 
-    def prepare(image: Image) -> tuple[ImageInfo, None, int]:
+    def prepare(image: Image) -> tuple[ImageInfo, None]:
         nonlocal inside, peak
         with lock:
             inside += 1
             peak = max(peak, inside)
-        return INFO, None, 10
+        return INFO, None
 
-    source = intake([ask(i, Image(b"12345")) for i in range(30)], prepare=prepare, budget=45)
+    source = intake([ask(i, Image(b"1" * 15)) for i in range(30)], prepare=prepare, budget=45)
     seen = 0
     while not source.exhausted:
         arrivals = source.poll(wait=True)
@@ -103,7 +102,7 @@ def test_bytes_are_bounded_and_a_large_picture_comes_in_alone() -> None:
             source.forget(arrival.prepared)
     source.close()
     assert seen == 30
-    assert peak <= 3  # 5 + 10 bytes each
+    assert peak <= 3  # of 15 bytes each
     assert len(collect(intake([ask(i, Image(b"1" * 100)) for i in range(5)], budget=45))) == 5
 
 
@@ -123,10 +122,10 @@ def test_requests_are_bounded() -> None:
 
 
 def test_a_failed_picture_and_a_failed_prompt_are_arrivals() -> None:
-    def prepare(image: Image) -> tuple[ImageInfo, None, int]:
+    def prepare(image: Image) -> tuple[ImageInfo, None]:
         if image.source == b"bad":
             raise ImageError("IMAGE_TRUNCATED", "cut short")
-        return INFO, None, 0
+        return INFO, None
 
     def script(request: Request) -> object:
         if request.id == 2:

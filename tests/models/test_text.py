@@ -14,8 +14,7 @@ from photon.engine.slots import Arena, upload
 from photon.kernels.paged import KVPool
 from photon.models.load import LoadedModel
 from photon.models.moondream import COORDINATE, SIZE, TOKEN
-from photon.models.tiling import cut_crops
-from tests.reference import IMAGES, assert_close, every, outputs, picture, tensors
+from tests.reference import IMAGES, assert_close, crops, every, outputs, tensors
 
 PAGE = 16
 
@@ -36,8 +35,8 @@ class Paged:
         self.prefix = self.table.acquire_prefix(list(range(1, self.n_prefix + 1)))
         pages = list(range(self.n_prefix + 1, self.n_prefix + 9))
         self.row = self.table.acquire_row(base=self.prefix_len, prefix=self.prefix, pages=pages)
-        crops = cut_crops(picture(name), config.vision)
-        image_tokens = self.model.vision(torch.from_numpy(crops.pixels), [crops.tiling])
+        pixels, tiling = crops(name, config.vision)
+        image_tokens = self.model.vision(pixels, [tiling])
         self.image = self.model.prefix(0, image_tokens)
         self.arena = Arena(device, 20_000, torch.int64)
         device.close()

@@ -6,15 +6,14 @@ import pytest
 import torch
 
 from photon.models.load import LoadedModel
-from photon.models.tiling import cut_crops
 from photon.models.vision import normalise
-from tests.reference import IMAGES, assert_close, every, picture
+from tests.reference import IMAGES, assert_close, crops, every
 
 
 @torch.inference_mode()
 def test_patches_and_their_embedding(tiny: LoadedModel) -> None:
     vision = tiny.model.vision
-    pixels = normalise(torch.from_numpy(cut_crops(picture("noise_160x200"), vision.config).pixels), torch.float32)
+    pixels = normalise(crops("noise_160x200", vision.config)[0], torch.float32)
     patches = vision.patches(pixels)
     assert_close(every(patches, 50, 1).expand(2, -1, -1), "noise_160x200.patches_s50")
     placed = vision.patch_emb(patches) + vision.pos_emb
@@ -25,11 +24,11 @@ def test_patches_and_their_embedding(tiny: LoadedModel) -> None:
 @pytest.mark.parametrize("name", IMAGES)
 def test_features_pooling_and_projection(tiny: LoadedModel, name: str) -> None:
     vision = tiny.model.vision
-    crops = cut_crops(picture(name), vision.config)
-    features = vision.encode(normalise(torch.from_numpy(crops.pixels), torch.float32))
-    pooled = vision.pool(features if crops.tiling == (1, 1) else features[1:], crops.tiling)
+    pixels, tiling = crops(name, vision.config)
+    features = vision.encode(normalise(pixels, torch.float32))
+    pooled = vision.pool(features if tiling == (1, 1) else features[1:], tiling)
     grid = pooled.view(vision.config.grid, vision.config.grid, -1)
-    tokens = vision.project(features, [crops.tiling])[0]
+    tokens = vision.project(features, [tiling])[0]
     if name == "noise_160x200":
         assert_close(features.expand(2, -1, -1), f"{name}.vision_out")
         assert_close(grid, f"{name}.pooled_local")
@@ -43,9 +42,8 @@ def test_features_pooling_and_projection(tiny: LoadedModel, name: str) -> None:
 @torch.inference_mode()
 def test_pictures_in_one_batch_come_out_as_alone(tiny: LoadedModel) -> None:
     vision = tiny.model.vision
-    crops = [cut_crops(picture(name), vision.config) for name in IMAGES[:3]]
-    pixels = torch.cat([torch.from_numpy(c.pixels) for c in crops])
-    together = vision(pixels, [c.tiling for c in crops])
-    for tokens, crop in zip(together, crops, strict=True):
-        alone = vision(torch.from_numpy(crop.pixels), [crop.tiling])[0]
+    cut = [crops(name, vision.config) for name in IMAGES[:3]]
+    together = vision(torch.cat([pixels for pixels, _ in cut]), [tiling for _, tiling in cut])
+    for tokens, (pixels, tiling) in zip(together, cut, strict=True):
+        alone = vision(pixels, [tiling])[0]
         assert torch.allclose(tokens, alone, atol=1e-4)
