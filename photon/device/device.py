@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -21,14 +21,22 @@ class Operation:
     """Work for a stream. It decides nothing when it runs: all that it needs from the host is staged when it is made.
 
     ``reads`` and ``writes`` are the engine's long-lived buffers that it touches, so that a checking device can prove
-    the order of operations sufficient; weights and temporaries are not listed. ``seconds`` is what it takes on a
-    device that only pretends.
+    the order of operations sufficient; weights and temporaries are not listed. ``pages`` tells the same of single
+    pages of the key/value pool, when asked. ``seconds`` is what it takes on a device that only pretends.
     """
 
     run: Callable[[], None]
     reads: Sequence[Tensor] = ()
     writes: Sequence[Tensor] = ()
+    pages: Callable[[], Pages] | None = None
     seconds: float = 0.0
+
+
+class Pages(NamedTuple):
+    """Page numbers that an operation reads and writes."""
+
+    reads: frozenset[int]
+    writes: frozenset[int]
 
 
 class Event(Protocol):

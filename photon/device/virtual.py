@@ -10,6 +10,7 @@ Time is simulated: an operation takes the ``seconds`` that it names, and the hos
 from __future__ import annotations
 
 import random
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -96,6 +97,9 @@ class VirtualDevice:
         self._queues: dict[str, deque[_Queued]] = {stream: deque() for stream in STREAMS}
         self._buffers: dict[int, _Buffer] = {}
         self._kept: list[Tensor] = []  # an address must not be used again while we know it by name
+        self._paged: set[int] = set()
+        self._lock = threading.RLock()
+        self._sealed = False
         self.launched = 0
 
     @property
@@ -105,6 +109,14 @@ class VirtualDevice:
     def now(self) -> float:
         """Simulated seconds on the host's clock."""
         return self._time
+
+    def order_by_pages(self, *pools: Tensor) -> None:
+        """From here on, accesses to these buffers are ordered page by page, by what operations say of ``pages``."""
+        self._paged.update(map(storage_of, pools))
+
+    def seal(self) -> None:
+        """From here on, asking for memory is an error: the loop must not."""
+        self._sealed = True
 
     def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         return self._register(torch.zeros(*shape, dtype=dtype), f"device{list(shape)}")
@@ -124,7 +136,8 @@ class VirtualDevice:
         events = tuple(event for event in after if isinstance(event, VirtualEvent))
         self.launched += 1
         self._time += self._costs.launch
-        clock = _join(self._clocks[stream], self._clocks[HOST], *(event.clock for event in events))
+        with self._lock:
+            clock = _join(self._clocks[stream], self._clocks[HOST], *(event.clock for event in events))
         clock[stream] = clock.get(stream, 0) + 1
         self._clocks[stream] = clock
         start = max(self._time, self._busy_until[stream], *(event.end for event in events), 0.0)
@@ -133,18 +146,24 @@ class VirtualDevice:
         event = VirtualEvent(self, clock, start, end)
         what = f"{stream} operation {self.launched}"
         reads, writes = (frozenset(map(storage_of, tensors)) for tensors in (operation.reads, operation.writes))
-        self._order(stream, clock, reads - writes, writes, what)
+        pages = operation.pages() if operation.pages is not None else None
+        self._order(stream, clock, reads - self._paged, writes - self._paged, what)
+        if pages is not None:
+            # Pages are known by negative numbers, storages by their addresses.
+            self._order(stream, clock, _page_keys(pages.reads), _page_keys(pages.writes), what)
         self._queues[stream].append(_Queued(stream, operation.run, reads, writes, events, event, what))
         while self._dice.random() < 0.5 and self._step(self._dice.choice(STREAMS)):
             pass
         return event
 
     def host_access(self, *, reads: Sequence[Tensor] = (), writes: Sequence[Tensor] = ()) -> None:
-        clock = _join(self._clocks[HOST])
-        clock[HOST] = clock.get(HOST, 0) + 1
-        self._clocks[HOST] = clock
-        sets = [frozenset(map(storage_of, tensors)) for tensors in (reads, writes)]
-        self._order(HOST, clock, sets[0], sets[1], "the host")
+        """Also from decoding threads: what they know of the device, the engine's thread told them by the ring."""
+        with self._lock:
+            clock = _join(self._clocks[HOST])
+            clock[HOST] = clock.get(HOST, 0) + 1
+            self._clocks[HOST] = clock
+            sets = [frozenset(map(storage_of, tensors)) for tensors in (reads, writes)]
+            self._order(HOST, clock, sets[0], sets[1], "the host")
 
     def drain(self) -> None:
         for stream in STREAMS:
@@ -163,28 +182,34 @@ class VirtualDevice:
                     self._execute_until(operation)
                     break
         self._time = max(self._time, event.end) + self._costs.commit
-        self._clocks[HOST] = _join(self._clocks[HOST], event.clock)
+        with self._lock:
+            self._clocks[HOST] = _join(self._clocks[HOST], event.clock)
 
     def _order(self, actor: str, clock: Clock, reads: frozenset[int], writes: frozenset[int], what: str) -> None:
         """Check each access against those before it, then remember it."""
         if not self._check:
             return
-        access = _Access(actor, clock[actor], what)
-        for address in reads | writes:
-            buffer = self._buffers.get(address)
-            if buffer is None:
-                continue
-            earlier = [buffer.written] if buffer.written else []
-            if address in writes:
-                earlier += buffer.read.values()
-            for other in earlier:
-                if other.at > clock.get(other.actor, 0):
-                    verb = "writes" if address in writes else "reads"
-                    raise RaceError(f"{what} {verb} {buffer.name}, and nothing orders it after {other.what}")
-            if address in writes:
-                buffer.written, buffer.read = access, {}
-            else:
-                buffer.read[actor] = access
+        with self._lock:
+            for address in reads | writes:
+                self._order_one(address, _Access(actor, clock[actor], what), clock, address in writes)
+
+    def _order_one(self, address: int, access: _Access, clock: Clock, writes: bool) -> None:
+        buffer = self._buffers.get(address)
+        if buffer is None:
+            if address >= 0:
+                raise RaceError(f"{access.what} declares memory that the device did not hand out")
+            buffer = self._buffers[address] = _Buffer(f"page {-address}")
+        earlier = [buffer.written] if buffer.written else []
+        if writes:
+            earlier += buffer.read.values()
+        for other in earlier:
+            if other.at > clock.get(other.actor, 0):
+                verb = "writes" if writes else "reads"
+                raise RaceError(f"{access.what} {verb} {buffer.name}, and nothing orders it after {other.what}")
+        if writes:
+            buffer.written, buffer.read = access, {}
+        else:
+            buffer.read[access.actor] = access
 
     # Execution, as late as possible.
 
@@ -234,9 +259,15 @@ class VirtualDevice:
                 raise RaceError(f"{operation.what} {verb} {self._buffers[address].name} without having declared it")
 
     def _register(self, tensor: Tensor, name: str) -> Tensor:
+        if self._sealed:
+            raise RaceError(f"memory is asked for in the loop: {name}")
         self._kept.append(tensor)
         self._buffers[storage_of(tensor)] = _Buffer(f"buffer {len(self._buffers)} {name}")
         return tensor
+
+
+def _page_keys(pages: frozenset[int]) -> frozenset[int]:
+    return frozenset(-page for page in pages)
 
 
 def _join(*clocks: Clock) -> Clock:

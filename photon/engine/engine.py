@@ -168,15 +168,17 @@ class Engine:
         scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, forget)
         loop = Loop(self._device, self._forward, self._slots, scheduler, self._ring, self._admission, self._depth)
         inflight: Step | None = None
+        nothing_to_do = True
         try:
-            while not (inflight is None and scheduler.idle and intake.exhausted):
-                loop.admit(intake.poll(wait=inflight is None and scheduler.idle))
+            while not (nothing_to_do and intake.exhausted):
+                loop.admit(intake.poll(wait=nothing_to_do))
                 before, inflight = inflight, loop.tick(inflight)
-                if before is None and inflight is None and not scheduler.idle:
-                    raise EngineError("the engine is stuck: requests are waiting, and nothing can be launched")
+                nothing_to_do = before is None and inflight is None
                 while loop.results:
                     intake.finished()
                     yield loop.results.popleft()
+            if not scheduler.idle:
+                raise EngineError("the engine is stuck: requests are waiting, and nothing can be launched")
             scheduler.check_home()
             self._slots.check_home()
             self._ring.check_home()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from photon.device.device import Operation
+from photon.device.device import Operation, Pages
 from photon.engine.layout import decode_layout, prefill_layout
 from photon.engine.rows import RowTable
 from photon.engine.sampling import SamplePlan, Sampler
@@ -93,7 +93,8 @@ class Forward:
             slot.hidden[: len(sequences)].copy_(hidden[last])
 
         reads = [slot.inputs.device, slot.places.device, self._embeddings]
-        return Operation(run, reads, [self._pool.keys, self._pool.values, slot.hidden])
+        writes = [self._pool.keys, self._pool.values, slot.hidden]
+        return Operation(run, reads, writes, lambda: _pages(sequences, pictures))
 
     def decode(self, slot: Slot, sequences: Seq[Sequence]) -> Operation:
         """One token for each sequence, read from where the step before left it."""
@@ -106,7 +107,8 @@ class Forward:
             hidden = self._model.text(self._model.embed(ids, kinds, values), self._pool, layout)
             slot.hidden[: len(sequences)].copy_(hidden)
 
-        return Operation(run, [slot.inputs.device, *self._next], [self._pool.keys, self._pool.values, slot.hidden])
+        writes = [self._pool.keys, self._pool.values, slot.hidden]
+        return Operation(run, [slot.inputs.device, *self._next], writes, lambda: _pages(sequences, ()))
 
     def sample(self, slot: Slot, plan: SamplePlan) -> Operation:
         """Sample, leave the rows' next inputs on the device and the step's outcome in the slot's landing."""
@@ -125,6 +127,13 @@ class Forward:
             slot.landed[:count].copy_(slot.landing[:count], non_blocking=True)
 
         return Operation(run, [slot.landing], [slot.landed])
+
+
+def _pages(sequences: Seq[Sequence], pictures: Seq[Picture]) -> Pages:
+    """The pages of a step: it reads its rows' prefixes, and writes its rows' own and those of new prefixes."""
+    read = {page for s in sequences if s.picture is not None for page in s.picture.pages}
+    written = {page for s in sequences for page in s.pages} | {page for p in pictures for page in p.pages}
+    return Pages(frozenset(read | written), frozenset(written))
 
 
 def _region_inputs(

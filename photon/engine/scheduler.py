@@ -56,8 +56,11 @@ class Scheduler:
         if picture is None:
             self._bare.append(sequence)
             return
-        if not picture.waiting:
-            (self._unseen if picture.prefix is None else self._seen).append(picture)
+        if not picture.waiting and picture.prefix is None:
+            self._unseen.append(picture)
+        elif not picture.waiting:
+            # In front: it holds pages, and whoever waits for pages behind it would wait for ever.
+            self._seen.appendleft(picture)
         picture.waiting.append(sequence)
 
     @property

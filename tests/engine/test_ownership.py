@@ -18,6 +18,7 @@ from photon.engine.sizes import choose_sizes
 from photon.engine.slots import Slot, Slots
 from photon.images.decode import DecodePolicy
 from photon.models.load import load_model
+from tests.engine import micro
 from tests.reference import FOLDER, IMAGES
 
 
@@ -95,3 +96,15 @@ def test_the_smallest_pool_serves_everything(depth: int, spare_pages: int) -> No
         places = [(b.x_min, b.y_min, b.x_max, b.y_max) for b in result.objects or ()]
         assert places == [(b.x_min, b.y_min, b.x_max, b.y_max) for b in results[result.id].objects or ()]
     roomy.close()
+
+
+def test_a_picture_that_is_asked_about_again_does_not_lock_up_a_full_pool() -> None:
+    """Room for one prefix. A picture keeps it for a question that is on its way, while another picture waits for it."""
+    device = ThreadDevice()
+    base = micro.sizes(2)
+    engine = micro.engine(device, max_batch=2, pages=base.prefix_pages + base.suffix_pages)
+    pictures = (0, 0, 1, 0, 2, 1, 0, 0, 2, 1) * 8
+    asks = [("point", picture, i % 30) for i, picture in enumerate(pictures)]
+    results = list(engine.run(micro.request(i, *ask) for i, ask in enumerate(asks)))
+    assert {r.id: micro.answer(r) for r in results} == {i: micro.alone(*ask) for i, ask in enumerate(asks)}
+    engine.close()
