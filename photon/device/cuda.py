@@ -1,0 +1,103 @@
+"""A CUDA device: three streams made once, an event for every operation, pinned host memory.
+
+Thin on purpose: what runs after what is decided above, and proved on the virtual device. Graph capture, and telling a
+device that is out of memory from one that is broken, are not done here yet.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from photon.device.device import Event, Operation, Stream
+
+_STREAMS: tuple[Stream, ...] = ("compute", "upload", "readback")
+
+
+class CudaEvent:
+    """Wraps two timed CUDA events around one operation."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
+        self.start = torch.cuda.Event(enable_timing=True)
+        self.end = torch.cuda.Event(enable_timing=True)
+        self.error: BaseException | None = None
+
+    def wait(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.end.synchronize()
+
+    def done(self) -> bool:
+        return self.error is not None or bool(self.end.query())
+
+    def span(self) -> tuple[float, float]:
+        return self._device.seconds(self.start), self._device.seconds(self.end)
+
+
+class CudaDevice:
+    def __init__(self, index: int = 0) -> None:
+        self._torch_device = torch.device("cuda", index)
+        self._streams = {name: torch.cuda.Stream(self._torch_device) for name in _STREAMS}
+        # The runtime deals streams from a small pool: two objects may be one stream, which orders what should not be.
+        if len({stream.cuda_stream for stream in self._streams.values()}) != len(_STREAMS):
+            raise RuntimeError("CUDA gave one stream twice; start a fresh process")
+        self._zero = torch.cuda.Event(enable_timing=True)
+        self._zero.record(self._streams["compute"])
+        self._zero.synchronize()
+        self._zero_seconds = time.perf_counter()
+
+    @property
+    def torch_device(self) -> torch.device:
+        return self._torch_device
+
+    def launch(self, stream: Stream, operation: Operation, after: Sequence[Event] = ()) -> CudaEvent:
+        """Errors that Python sees while it queues the operation come out of the event, as on other devices."""
+        event, on = CudaEvent(self), self._streams[stream]
+        for earlier in after:
+            assert isinstance(earlier, CudaEvent)
+            event.error = event.error or earlier.error
+        if event.error is not None:
+            return event
+        for earlier in after:
+            on.wait_event(earlier.end)  # type: ignore[attr-defined]
+        try:
+            with torch.cuda.stream(on), torch.inference_mode():
+                event.start.record(on)
+                operation.run()
+                event.end.record(on)
+        except Exception as error:
+            event.error = error
+        return event
+
+    def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(*shape, dtype=dtype, device=self._torch_device)
+
+    def host_buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        memory = torch.zeros(*shape, dtype=dtype).pin_memory()
+        if not memory.is_pinned():
+            raise RuntimeError("host memory cannot be pinned: every copy would stop the engine")
+        return memory
+
+    def host_access(self, *, reads: Sequence[Tensor] = (), writes: Sequence[Tensor] = ()) -> None:
+        """Nothing is checked here."""
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def seconds(self, event: torch.cuda.Event) -> float:
+        """When a reached event happened, on the host's clock (to the error of one synchronisation at the start)."""
+        return self._zero_seconds + float(self._zero.elapsed_time(event)) / 1000
+
+    def free_bytes(self) -> int:
+        return int(torch.cuda.mem_get_info(self._torch_device)[0])
+
+    def drain(self) -> None:
+        for stream in self._streams.values():
+            stream.synchronize()
+
+    def close(self) -> None:
+        self.drain()
