@@ -51,6 +51,8 @@ class PartWriter:
         self._open = pa.ipc.new_file if ipc == "file" else pa.ipc.new_stream
         with _blaming(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
+        # At the first conversion pyarrow imports pandas, 49 MB: before the run, not under it on the writer's thread.
+        pa.RecordBatch.from_pylist([], schema=schema)
 
     def write(self, chunk: int, rows: Sequence[Mapping[str, object]]) -> Part:
         """Write ``rows`` (cells by column name; a missing one is null) as ``part-{chunk:06d}.arrow``, for good.

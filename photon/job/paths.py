@@ -37,20 +37,17 @@ def _missing_files(name: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _missing_model(model: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    path, tokenizer = model.get("path"), model.get("tokenizer")
-    if isinstance(path, str) and path.startswith("photon://"):
-        if path not in BUILT_IN:
-            yield ("model", "path"), f"there is no {path}; {nearest(path, BUILT_IN)}"
-    elif isinstance(path, str) and path and not os.path.exists(path):
-        if not _HUB_ID.fullmatch(path) or path.startswith("."):
-            yield ("model", "path"), f"there is no {path}; {_start()}, a hub id reads owner/name"
-        elif model.get("revision") is None:
-            yield (
-                ("model", "path"),
-                f"there is no folder {path}; as a hub id it needs a revision (a tag or commit) beside it",
-            )
-    if isinstance(tokenizer, str) and tokenizer.startswith((".", "/")) and not os.path.exists(tokenizer):
-        yield ("model", "tokenizer"), f"there is no {tokenizer}; {_start()}"
+    for key, pin in (("path", "revision"), ("tokenizer", "tokenizer_revision")):
+        name = model.get(key)
+        if not isinstance(name, str) or not name or name in BUILT_IN or os.path.exists(name):
+            continue
+        if name.startswith("photon://"):
+            yield ("model", key), f"there is no {name}; {nearest(name, BUILT_IN)}"
+        elif not _HUB_ID.fullmatch(name) or name.startswith("."):
+            yield ("model", key), f"there is no {name}; {_start()}, a hub id reads owner/name"
+        elif model.get(pin) is None:
+            why = f"as a hub id it needs a {pin} (a tag or commit) beside it"
+            yield ("model", key), f"there is no folder {name}; {why}"
 
 
 def _start() -> str:

@@ -55,6 +55,23 @@ def test_no_rows(tmp_path):
         assert (part.rows, reader.read_all().num_rows) == (0, 0)
 
 
+def test_the_first_part_imports_nothing(tmp_path):
+    """pyarrow imports pandas when it first converts Python values: 49 MB, and a second in which the engine waits."""
+    script = """
+        import sys
+        from photon.data.schema import TaskColumn, result_schema
+        from photon.data.writer import PartWriter
+
+        writer = PartWriter(sys.argv[1], result_schema([TaskColumn("cap", "text")], []))
+        before = set(sys.modules)
+        writer.write(0, [{"row_id": "0", "cap": {"text": "a dog"}}])
+        print(*set(sys.modules) - before)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
 def test_zstd(tmp_path):
     part = PartWriter(tmp_path, SCHEMA).write(0, [row(n, bytes(10_000)) for n in range(100)])
     assert part.bytes < 50_000

@@ -136,6 +136,8 @@ def test_labels_that_are_not_text(label: str, message: str) -> None:
         ("photon://null", "photon://tine", "5: model.path: there is no photon://tine; did you mean photon://tiny?"),
         ("photon://null", "a/b", "5: model.path: there is no folder a/b; "
          "as a hub id it needs a revision (a tag or commit) beside it"),
+        ("photon://null", "photon://null\n  tokenizer: a/b", "6: model.tokenizer: there is no folder a/b; "
+         "as a hub id it needs a tokenizer_revision (a tag or commit) beside it"),
         ("  - {name: cap, type: caption}", "  - caption", "10: tasks.1: 'caption' does not fit; "
          "write a mapping with name and type in it"),
     ],
@@ -155,7 +157,7 @@ def test_missing_files_name_the_folder_that_paths_start_from() -> None:
         f"5: model.path: there is no models/mine/v1; relative paths start from {here}, a hub id reads owner/name"
     ]
     assert told(GOOD.replace("photon://null", "a/b\n  revision: v1\n  tokenizer: ./tok")) == [
-        f"7: model.tokenizer: there is no ./tok; relative paths start from {here}"
+        f"7: model.tokenizer: there is no ./tok; relative paths start from {here}, a hub id reads owner/name"
     ]
 
 
