@@ -15,13 +15,16 @@ from photon.engine.forward import Forward
 from photon.engine.intake import Intake, Prepared
 from photon.engine.loop import Loop
 from photon.engine.pages import PagePool
+from photon.engine.record import Listener
 from photon.engine.ring import CropRing, RingEntry
 from photon.engine.rows import RowTable
 from photon.engine.sampling import Sampler
 from photon.engine.scheduler import Scheduler
 from photon.engine.sizes import Sizes, choose_sizes
 from photon.engine.slots import Slot, Slots
+from photon.engine.statistics import Statistics
 from photon.engine.step import Step
+from photon.engine.trace import Trace
 from photon.errors import EngineError, UsageError
 from photon.images.decode import DecodePolicy, decode
 from photon.kernels.paged import KVPool
@@ -82,6 +85,7 @@ class Engine:
         slot = {"rows": sizes.rows, "staged": sizes.staged, "crops": crops, "side": side}
         self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
         self._ring = CropRing(device, entries=sizes.ring, crops=crops, side=side)
+        self._trace = Trace()
         self._busy = False
 
     @classmethod
@@ -142,15 +146,22 @@ class Engine:
             on.close()
             raise
 
-    def run(self, requests: Iterable[Request]) -> Iterator[Result]:
+    @property
+    def statistics(self) -> Statistics:
+        """Of the run under way, or else of the last one."""
+        return self._trace.statistics
+
+    def run(self, requests: Iterable[Request], *, trace: Listener | None = None) -> Iterator[Result]:
         """Answer ``requests`` in completion order, pulling them, on a thread of its own, as there is room.
 
         What goes wrong with one request is its result's ``error``. An exception of the iterable ends the run as it
-        is; one of the device ends it as an ``EngineError``.
+        is; one of the device ends it as an ``EngineError``. ``trace`` is given the record of every step at its commit:
+        ``TraceFile(path).write``, or a list's ``append``.
         """
         if self._busy:
             raise UsageError("this engine is already running; finish or close that run first")
         self._busy = True
+        self._trace = Trace(trace)
         self._ring.open()
         intake = Intake(
             requests,
@@ -166,7 +177,8 @@ class Engine:
             return gone
 
         scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, forget)
-        loop = Loop(self._device, self._forward, self._slots, scheduler, self._ring, self._admission, self._depth)
+        parts = (self._forward, self._slots, scheduler, self._ring, self._admission)
+        loop = Loop(self._device, *parts, self._depth, self._trace)
         inflight: Step | None = None
         nothing_to_do = True
         try:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from photon.device.device import Operation, Pages
 from photon.engine.layout import decode_layout, prefill_layout
-from photon.engine.rows import RowTable
+from photon.engine.rows import Ints, RowTable
 from photon.engine.sampling import SamplePlan, Sampler
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
@@ -56,14 +56,15 @@ class Forward:
 
         return Operation(run, reads=[slot.pixels], writes=[self._embeddings])
 
-    def prefill(self, slot: Slot, pictures: Seq[Picture], entries: Seq[int], sequences: Seq[Sequence]) -> Operation:
-        """Prefixes of ``pictures`` and prompts of ``sequences`` in one packed forward.
+    def prefill(
+        self, slot: Slot, pictures: Seq[Picture], entries: Seq[int], sequences: Seq[Sequence], rows: Ints
+    ) -> Operation:
+        """Prefixes of ``pictures`` and prompts of ``sequences``, at ``rows`` of the table, in one packed forward.
 
         ``entries``: the pictures' embedding entries. Leaves each prompt's last hidden state in the slot.
         """
         arena = slot.inputs
         lengths = np.array([len(s.script.prompt.ids) for s in sequences], np.int64)
-        rows = np.array([s.row for s in sequences], np.int64)
         prefixes = [picture.prefix for picture in pictures if picture.prefix is not None]
         layout = prefill_layout(
             arena,
@@ -88,7 +89,9 @@ class Forward:
         def run() -> None:
             x = self._model.embed(prompt, kinds, values)
             if entries:
-                x = torch.cat((self._model.prefix(self._bos_id, self._embeddings[list(entries)]), x))
+                x = torch.cat(
+                    (self._model.prefix(self._bos_id, torch.stack([self._embeddings[e] for e in entries])), x)
+                )
             hidden = self._model.text(x, self._pool, layout)
             slot.hidden[: len(sequences)].copy_(hidden[last])
 
@@ -96,9 +99,8 @@ class Forward:
         writes = [self._pool.keys, self._pool.values, slot.hidden]
         return Operation(run, reads, writes, lambda: _pages(sequences, pictures))
 
-    def decode(self, slot: Slot, sequences: Seq[Sequence]) -> Operation:
-        """One token for each sequence, read from where the step before left it."""
-        rows = np.array([s.row for s in sequences], np.int64)
+    def decode(self, slot: Slot, sequences: Seq[Sequence], rows: Ints) -> Operation:
+        """One token for each of the table's ``rows``, read from where the step before left it."""
         layout = decode_layout(slot.inputs, self._table, rows, prefix_len=self._prefix_len, page_size=self._page_size)
         at = slot.inputs.place(rows)
 

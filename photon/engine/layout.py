@@ -6,16 +6,15 @@ One function for each kind of step; see ``kernels.paged.StepLayout`` for what th
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from photon.engine.pages import SCRATCH
-from photon.engine.rows import NO_PREFIX, RowTable
+from photon.engine.rows import NO_PREFIX, Ints, RowTable
 from photon.engine.slots import Arena
 from photon.kernels.paged import StepLayout
-
-Ints = npt.NDArray[np.int64]
 
 
 def decode_layout(arena: Arena, table: RowTable, rows: Ints, *, prefix_len: int, page_size: int) -> StepLayout:
@@ -87,8 +86,7 @@ def _assemble(
 ) -> StepLayout:
     longest = int(table.length[rows].max())
     suffix_pages = table.pages[rows, : -(-longest // page_size)]
-    groups, members, seats, bare = _groups(table.prefix[rows])
-    has_prefix = arena.place(~bare) if bare.any() and len(groups) else None
+    groups, members, seats, has_prefix = _groups(table.prefix[rows].tobytes())
     return StepLayout(
         prefixes=prefixes,
         prefix_len=prefix_len,
@@ -99,18 +97,22 @@ def _assemble(
         prefix_pages=arena.place(table.prefix_pages[groups]),
         members=arena.place(members),
         seats=arena.place(seats),
-        has_prefix=has_prefix,
+        has_prefix=None if has_prefix is None else arena.place(has_prefix),
     )
 
 
-def _groups(prefix: Ints) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
-    """Rows by shared prefix: (prefix of each group, rows of each group padded with row 0, seat of each row, bare rows).
+@lru_cache(maxsize=256)
+def _groups(prefixes: bytes) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_] | None]:
+    """Rows by shared prefix: (prefix of each group, rows of each group padded with row 0, seat of each row, which rows
+    have one, or None where all or none do).
 
-    Rows without a prefix sit in the first group; they are told apart by the last value.
+    ``prefixes``: the rows' prefixes as int64 bytes; decode steps repeat each other, so the answer is remembered. Rows
+    without a prefix sit in the first group; they are told apart by the last value.
     """
+    prefix = np.frombuffer(prefixes, np.int64)
     bare = prefix == NO_PREFIX
     if bare.all():
-        return np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), bare
+        return np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), None
     if bare.any():
         prefix = np.where(bare, prefix[~bare].min(), prefix)
     groups, group, counts = np.unique(prefix, return_inverse=True, return_counts=True)
@@ -120,4 +122,4 @@ def _groups(prefix: Ints) -> tuple[Ints, Ints, Ints, npt.NDArray[np.bool_]]:
     per_group = int(counts.max())
     members = np.zeros((len(groups), per_group), np.int64)
     members[group, place] = np.arange(len(prefix))
-    return groups, members, group * per_group + place, bare
+    return groups, members, group * per_group + place, ~bare if bare.any() else None

@@ -6,18 +6,26 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from photon.core import Request, Result
+from photon.engine.record import Listener
+from photon.engine.statistics import Statistics
 from photon.images.decode import DecodePolicy
 
 NULL = "photon://null"
 
 
 class AnyEngine(Protocol):
-    """What a job needs of an engine. ``facts`` go into the run's record."""
+    """What a job needs of an engine. ``facts`` and ``statistics`` go into the run's record.
+
+    ``statistics`` are those of the last run; None for an engine that takes no steps, which has nothing to trace.
+    """
 
     fingerprint: str
     facts: dict[str, object]
 
-    def run(self, requests: Iterable[Request]) -> Iterator[Result]: ...
+    @property
+    def statistics(self) -> Statistics | None: ...
+
+    def run(self, requests: Iterable[Request], *, trace: Listener | None = None) -> Iterator[Result]: ...
 
     def close(self) -> None: ...
 

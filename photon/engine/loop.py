@@ -12,20 +12,25 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
+
 from photon.core import Result
 from photon.device.device import Device, Operation
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
 from photon.engine.intake import Arrival
+from photon.engine.record import Span
 from photon.engine.results import answered, failed
 from photon.engine.ring import CropRing
+from photon.engine.rows import Ints
 from photon.engine.sampling import plan_samples
 from photon.engine.scheduler import Scheduler, Work
 from photon.engine.sequence import Sequence
 from photon.engine.slots import Slot, Slots, upload
 from photon.engine.step import Step
+from photon.engine.trace import Trace
 from photon.errors import EngineError, RowError
-from photon.skills.grammar import Sample
+from photon.skills.grammar import Demand, MaskKind, Sample
 
 
 class Loop:
@@ -38,10 +43,12 @@ class Loop:
         ring: CropRing,
         admission: Admission,
         depth: int,
+        trace: Trace | None = None,
     ) -> None:
         self._device, self._forward, self._slots = device, forward, slots
         self._scheduler, self._ring, self._admission = scheduler, ring, admission
         self._depth = depth
+        self._trace = trace or Trace()
         self.results: deque[Result] = deque()
 
     def tick(self, inflight: Step | None) -> Step | None:
@@ -60,54 +67,77 @@ class Loop:
 
     def launch(self) -> Step | None:
         """Start the forward of the next work. It needs no mask, and reads its input tokens on the device."""
+        began = self._device.now()
         work = self._scheduler.choose()
         if work is None:
             return None
         slot = self._slots.acquire()
+        rows = np.array([sequence.row for sequence in work.sequences], np.int64)
         if work.kind == "vision":
             operation = self._forward.vision(slot, work.pictures)
             staged = self._forward.upload_crops(slot, work.pictures)
         else:
             operation = (
-                self._prefill(slot, work) if work.kind == "prefill" else self._forward.decode(slot, work.sequences)
+                self._prefill(slot, work, rows)
+                if work.kind == "prefill"
+                else self._forward.decode(slot, work.sequences, rows)
             )
             staged = upload(slot.inputs, slot.places)
         for sequence in work.sequences:
             sequence.samples += 1
             sequence.inflight_refs += 1
         uploaded = self._device.launch("upload", staged)
-        event = self._device.launch("compute", operation, after=[uploaded])
-        return Step(work.kind, slot, event, work.sequences, work.pictures)
+        forward = self._device.launch("compute", operation, after=[uploaded])
+        span = Span(began, self._device.now())
+        return Step(work.kind, slot, span, uploaded, forward, work.sequences, work.pictures, rows)
 
-    def _prefill(self, slot: Slot, work: Work) -> Operation:
+    def _prefill(self, slot: Slot, work: Work, rows: Ints) -> Operation:
         entries = self._scheduler.read_embeddings(work.pictures)
-        return self._forward.prefill(slot, work.pictures, entries, work.sequences)
+        return self._forward.prefill(slot, work.pictures, entries, work.sequences, rows)
 
     def commit(self, step: Step) -> None:
-        """Take in a step: the one place where the host waits for the device."""
+        """Take in a step, once it is reached."""
+        waited = self._wait(step)
+        for picture in step.pictures if step.kind == "vision" else ():
+            self._ring.release(picture.prepared.take_content())
+        rows: list[int] = []
+        demands: list[Demand] = []
+        zombies = 0
+        for sequence, sample in zip(step.sequences, step.slot.read_landed(len(step.sequences)), strict=True):
+            if sequence.finalized:
+                zombies += 1
+            elif (demand := self._advance(sequence, sample)) is not None:
+                rows.append(sequence.row)
+                demands.append(demand)
+            self._scheduler.drop_reference(sequence)
+        self._scheduler.demand(rows, demands)
+        self._slots.release(step.slot)
+        self._trace.add(step, zombies, waited, Span(waited.end, self._device.now()))
+
+    def _wait(self, step: Step) -> Span:
+        """The one place where the host waits for the device."""
+        began = self._device.now()
         try:
             step.event.wait()
         except Exception as error:
             what = f"{step.kind} step of {len(step.sequences)} rows"
             raise EngineError(f"the device failed in a {what}: {type(error).__name__}: {error}") from error
-        for picture in step.pictures if step.kind == "vision" else ():
-            self._ring.release(picture.prepared.take_content())
-        landed = step.slot.read_landed(len(step.sequences))
-        for sequence, (token, first, second, *scores) in zip(step.sequences, landed, strict=True):
-            if not sequence.finalized:
-                self._advance(sequence, Sample(int(token), int(first), int(second), *scores))
-            self._scheduler.drop_reference(sequence)
-        self._slots.release(step.slot)
+        return Span(began, self._device.now())
 
     def finalize(self, step: Step) -> None:
         """Sample, now that every grammar knows its last token; then bring the outcome home."""
         if not step.sequences:
             return
+        began = self._device.now()
         slot, count = step.slot, len(step.sequences)
-        plan = plan_samples(step.sequences, slot.controls, slot.weights)
-        uploaded = self._device.launch("upload", upload(slot.controls, slot.weights))
-        sampled = self._device.launch("compute", self._forward.sample(slot, plan), after=[step.event, uploaded])
-        step.event = self._device.launch("readback", self._forward.read_back(slot, count), after=[sampled])
+        plan = plan_samples(self._scheduler.table, step.rows, slot.controls, slot.weights)
+        step.controls = self._device.launch("upload", upload(slot.controls, slot.weights))
+        sample = self._forward.sample(slot, plan)
+        step.sampled = self._device.launch("compute", sample, after=[step.forward, step.controls])
+        step.copied = self._device.launch("readback", self._forward.read_back(slot, count), after=[step.sampled])
+        if step.kind == "prefill":
+            self._scheduler.first_samples_planned(step.sequences)
+        step.finalize = Span(began, self._device.now())
 
     def admit(self, arrivals: list[Arrival]) -> None:
         """Queue what has arrived; what cannot run is answered at once."""
@@ -124,11 +154,15 @@ class Loop:
                 sequence.picture = self._scheduler.picture(arrival.prepared)
             self._scheduler.add(sequence)
 
-    def _advance(self, sequence: Sequence, sample: Sample) -> None:
+    def _advance(self, sequence: Sequence, sample: Sample) -> Demand | None:
+        """Take in one row's sample; what the row demands next, where that hangs on it."""
         sequence.committed += 1
-        reason = sequence.script.grammar.advance(sample)
+        grammar = sequence.script.grammar
+        reason = grammar.advance(sample)
         if reason is None and sequence.committed >= sequence.max_samples:
             reason = "length"
         if reason is not None:
             self._scheduler.finalize(sequence)
             self.results.append(answered(sequence, reason))
+            return None
+        return grammar.demand(sequence.committed + 1) if grammar.mask is MaskKind.GRAMMAR else None

@@ -13,6 +13,7 @@ from typing import Any
 
 from photon.core import Box, Failure, Image, ImageInfo, Point, Request, Result, Timings
 from photon.engine.intake import Arrival, Intake
+from photon.engine.record import Listener
 from photon.images.decode import DecodePolicy, decode
 
 _MOST_OBJECTS = 4
@@ -22,12 +23,14 @@ class NullEngine:
     """Has the methods of ``photon.Engine``. Answers come in order of arrival."""
 
     fingerprint = "null-1"
+    statistics = None
 
     def __init__(self, policy: DecodePolicy | None = None) -> None:
         self._policy = policy or DecodePolicy()
         self.facts: dict[str, object] = {"fingerprint": self.fingerprint, "meaningless": True}
 
-    def run(self, requests: Iterable[Request]) -> Iterator[Result]:
+    def run(self, requests: Iterable[Request], *, trace: Listener | None = None) -> Iterator[Result]:
+        """There are no steps to ``trace``."""
         intake = Intake(requests, prepare=self._prepare, script=lambda request: None)
         try:
             while not intake.exhausted:

@@ -6,12 +6,17 @@ left there by sampling, so that the next forward needs nothing from the host.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from photon.device.device import Device
 from photon.engine.pages import SCRATCH
+from photon.skills.grammar import Demand
 
+Ints: TypeAlias = npt.NDArray[np.int64]
 NO_PREFIX = -1
 
 
@@ -19,7 +24,8 @@ class RowTable:
     """``rows`` places for sequences and ``prefixes`` places for image prefixes.
 
     ``base``: position of a row's first suffix token (the prefix's length, or 0). ``length``: suffix tokens launched.
-    ``prefix``: the row's prefix, or NO_PREFIX.
+    ``prefix``: the row's prefix, or NO_PREFIX. ``demand``: the columns of ``skills.grammar.Demand`` for the row's next
+    sample, nothing for a finalized row. ``draw``: temperature and top-p; ``seed``: of the noise.
     """
 
     def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: Device) -> None:
@@ -27,6 +33,9 @@ class RowTable:
         self.length = np.zeros(rows, np.int64)
         self.prefix = np.full(rows, NO_PREFIX, np.int64)
         self.pages = np.full((rows, suffix_pages), SCRATCH, np.int64)
+        self.demand = np.zeros((rows, len(Demand._fields)), np.int64)
+        self.seed = np.zeros(rows, np.int64)
+        self.draw = np.zeros((rows, 2), np.float32)
         self.prefix_pages = np.full((prefixes, prefix_pages), SCRATCH, np.int64)
         # What each row feeds next; see models.moondream.Moondream.embed.
         self.next_ids = device.buffer(rows, dtype=torch.int64)

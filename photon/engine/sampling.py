@@ -6,51 +6,45 @@ a counter-based hash of (seed, position, token id) alone, so that neighbours in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from photon.engine.sequence import Sequence
+from photon.engine.rows import Ints, RowTable
 from photon.engine.slots import Arena
 from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
-from photon.skills.grammar import Want
+from photon.skills.grammar import NOBODY, Want
 from photon.skills.skill import Decision
 
 LOC_WINDOW = 4
 """Bins on either side of the chosen one whose probability counts towards ``score_loc``."""
 
-_NOBODY = -1
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SamplePlan:
-    """What a step's rows want, as device tensors. ``count`` rows; ``n`` of them need logits, ``m`` are drawn.
+    """What a step's rows demand, as device tensors. ``count`` rows; ``n`` of them need logits, ``m`` are drawn.
 
-    ``table_rows``, ``forced``, ``wants`` [count]. ``token_at`` [n] rows of the step with logits; of those, ``bans``
-    [n, 2] ids (a single one twice, -1 for none) and ``decide`` [n]. ``drawn_at`` [m] places among the n;
-    ``seeds``, ``positions`` [m], ``temperatures``, ``top_ps`` [m]. ``coordinate_at``, ``size_at``: rows of the step.
+    ``table_rows``, ``forced`` [count]. ``token_at`` [n] rows of the step with logits; of those, ``bans`` [n, 2] ids or
+    NOBODY, None where nobody bans, and ``decide`` [n], None where nobody decides. ``drawn_at`` [m] places among the n;
+    ``seeds``, ``positions`` [m]; ``draws`` [m, 2] temperature and top-p, ``nucleus`` whether any top-p is below 1.
+    ``coordinate_at``, ``size_at``: rows of the step.
     """
 
     count: int
     table_rows: Tensor
     forced: Tensor
-    wants: Tensor
     token_at: Tensor
-    bans: Tensor
-    decide: Tensor
+    bans: Tensor | None
+    decide: Tensor | None
     drawn_at: Tensor
     seeds: Tensor
     positions: Tensor
-    temperatures: Tensor
-    top_ps: Tensor
+    draws: Tensor
+    nucleus: bool
     coordinate_at: Tensor
     size_at: Tensor
-    any_bans: bool
-    any_decide: bool
-    any_nucleus: bool
 
 
 class Samples(NamedTuple):
@@ -62,65 +56,30 @@ class Samples(NamedTuple):
     landing: Tensor
 
 
-def plan_samples(sequences: Seq[Sequence], controls: Arena, weights: Arena) -> SamplePlan:
-    """Ask each sequence's grammar what it wants and stage it. Rows of finalized sequences want nothing."""
-    wants: list[int] = []
-    forced: list[int] = []
-    token_at: list[int] = []
-    bans: list[tuple[int, int]] = []
-    decide: list[bool] = []
-    drawn_at: list[int] = []
-    draws: list[tuple[int, int, float, float]] = []  # seed, position, temperature, top-p
-    coordinate_at: list[int] = []
-    size_at: list[int] = []
-    for at, sequence in enumerate(sequences):
-        if sequence.finalized:
-            wants.append(0)
-            forced.append(0)
-            continue
-        grammar = sequence.script.grammar
-        want = grammar.want()
-        wants.append(int(want))
-        if want & Want.TOKEN:
-            forced.append(0)
-            banned = grammar.banned(sequence.samples)
-            bans.append((banned[0], banned[-1]) if banned else (_NOBODY, _NOBODY))
-            decide.append(bool(want & Want.DECIDE))
-            settings = sequence.request.settings
-            if settings.temperature > 0 and not want & Want.DECIDE:
-                drawn_at.append(len(token_at))
-                draws.append((_wrap(settings.seed), sequence.samples, settings.temperature, settings.top_p))
-            token_at.append(at)
-        else:
-            forced.append(grammar.forced())
-        if want & Want.COORDINATE:
-            coordinate_at.append(at)
-        if want & Want.SIZE:
-            size_at.append(at)
-    seeds, positions, temperatures, top_ps = zip(*draws, strict=True) if draws else ((), (), (), ())
+def plan_samples(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -> SamplePlan:
+    """Stage what the table's ``rows`` demand now. Finalized rows demand nothing."""
+    demand = table.demand[rows]
+    want = demand[:, 0]
+    token_at = (want & Want.TOKEN).nonzero()[0]
+    bans, decide = demand[token_at, 2:], want[token_at] & Want.DECIDE
+    drawn_at = ((table.draw[rows[token_at], 0] > 0) & (decide == 0)).nonzero()[0]
+    drawn = rows[token_at[drawn_at]]
+    draws = table.draw[drawn]
     return SamplePlan(
-        count=len(sequences),
-        table_rows=controls.place([s.row for s in sequences]),
-        forced=controls.place(forced),
-        wants=controls.place(wants),
+        count=len(rows),
+        table_rows=controls.place(rows),
+        forced=controls.place(demand[:, 1]),
         token_at=controls.place(token_at),
-        bans=controls.place(bans, len(bans), 2),
-        decide=controls.place(decide),
+        bans=controls.place(bans) if (bans != NOBODY).any() else None,
+        decide=controls.place(decide) if decide.any() else None,
         drawn_at=controls.place(drawn_at),
-        seeds=controls.place(seeds),
-        positions=controls.place(positions),
-        temperatures=weights.place(temperatures),
-        top_ps=weights.place(top_ps),
-        coordinate_at=controls.place(coordinate_at),
-        size_at=controls.place(size_at),
-        any_bans=any(pair[0] != _NOBODY for pair in bans),
-        any_decide=any(decide),
-        any_nucleus=any(top_p < 1 for top_p in top_ps),
+        seeds=controls.place(table.seed[drawn]),
+        positions=controls.place(table.length[drawn]),
+        draws=weights.place(draws),
+        nucleus=bool(len(drawn)) and bool((draws[:, 1] < 1).any()),
+        coordinate_at=controls.place((want & Want.COORDINATE).nonzero()[0]),
+        size_at=controls.place((want & Want.SIZE).nonzero()[0]),
     )
-
-
-def _wrap(seed: int) -> int:
-    return (seed + 2**63) % 2**64 - 2**63
 
 
 class Sampler:
@@ -171,21 +130,21 @@ class Sampler:
         """Token and probability of the end for each row of ``logits`` [n, vocabulary]."""
         p_end = torch.zeros(logits.shape[0], dtype=torch.float32, device=logits.device)
         stop = None
-        if plan.any_decide:
+        if plan.decide is not None:
             stop, p_end = self._decide(logits)
-        if plan.any_bans:
+        if plan.bans is not None:
             ids = plan.bans.clamp_min(0)
             logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(plan.bans >= 0, float("-inf")))
         chosen = logits.argmax(dim=-1)
         if plan.drawn_at.numel():
             chosen[plan.drawn_at] = draw(
                 logits[plan.drawn_at],
-                plan.temperatures,
-                plan.top_ps if plan.any_nucleus else None,
+                plan.draws[:, 0],
+                plan.draws[:, 1] if plan.nucleus else None,
                 plan.seeds,
                 plan.positions,
             )
-        if stop is not None:
+        if stop is not None and plan.decide is not None:
             decided = torch.where(stop, self._end, self._coord)
             chosen = torch.where(plan.decide != 0, decided, chosen)
         return chosen, p_end

@@ -13,12 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from photon.engine.intake import Prepared
 from photon.engine.pages import PagePool
 from photon.engine.rows import NO_PREFIX, RowTable
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.sizes import Sizes
+from photon.skills.grammar import Demand, MaskKind, Want
 
+NOTHING = Demand(Want.NOTHING)
 Kind = Literal["vision", "prefill", "decode"]
 
 
@@ -37,7 +41,8 @@ class Scheduler:
         self, sizes: Sizes, pages: PagePool, table: RowTable, prefix_len: int, forget: Callable[[Prepared], bool]
     ) -> None:
         """``forget`` is told of pictures that nobody holds; it says whether that is so outside the engine too."""
-        self._sizes, self._pages, self._table, self._prefix_len = sizes, pages, table, prefix_len
+        self.table = table
+        self._sizes, self._pages, self._prefix_len = sizes, pages, prefix_len
         self._forget = forget
         self._pictures: dict[Prepared, Picture] = {}
         self._unseen: deque[Picture] = deque()  # to be encoded
@@ -96,7 +101,7 @@ class Scheduler:
         return Work("vision", pictures=chosen) if chosen else None
 
     def _decode(self) -> Work | None:
-        chosen = [sequence for sequence in self._running if sequence.launchable]
+        chosen = [sequence for sequence in self._running if sequence.samples < sequence.max_samples]
         return Work("decode", chosen) if chosen else None
 
     def _prefill(self) -> Work | None:
@@ -125,21 +130,21 @@ class Scheduler:
         return self._seen[0].waiting[0] if self._seen else None
 
     def _fits(self, sequence: Sequence, fresh: bool) -> bool:
-        if len(self._running) >= self._sizes.max_batch or not self._table.free_rows:
+        if len(self._running) >= self._sizes.max_batch or not self.table.free_rows:
             return False
         if not fresh:
             return self._pages.free >= sequence.pages_needed
         prefix_pages = self._sizes.prefix_pages
         held = sum(len(picture.pages) for picture in self._pictures.values())
         return (
-            self._table.free_prefixes > 0
+            self.table.free_prefixes > 0
             and self._pages.free >= prefix_pages + sequence.pages_needed
             and self._pages.capacity - held - prefix_pages >= self._sizes.suffix_pages
         )
 
     def _start_prefix(self, picture: Picture) -> None:
         picture.pages = self._pages.acquire(self._sizes.prefix_pages)
-        picture.prefix = self._table.acquire_prefix(picture.pages)
+        picture.prefix = self.table.acquire_prefix(picture.pages)
 
     def _start(self, sequence: Sequence) -> None:
         picture = sequence.picture
@@ -151,11 +156,15 @@ class Scheduler:
             if not picture.waiting:
                 self._seen.popleft()
         sequence.pages = self._pages.acquire(sequence.pages_needed)
-        sequence.row = self._table.acquire_row(
+        sequence.row = self.table.acquire_row(
             base=0 if picture is None else self._prefix_len,
             prefix=NO_PREFIX if picture is None or picture.prefix is None else picture.prefix,
             pages=sequence.pages,
         )
+        settings = sequence.request.settings
+        self.table.demand[sequence.row] = sequence.script.grammar.demand(1)
+        self.table.seed[sequence.row] = np.uint64(settings.seed % 2**64).astype(np.int64)
+        self.table.draw[sequence.row] = settings.temperature, settings.top_p
         sequence.started = time.monotonic()
         self._running[sequence] = None
 
@@ -172,9 +181,21 @@ class Scheduler:
             picture.embedding = None
         return entries
 
+    def demand(self, rows: list[int], demands: list[Demand]) -> None:
+        """What the next samples of these rows have to be, now that their last ones are known."""
+        if rows:
+            self.table.demand[rows] = demands
+
+    def first_samples_planned(self, sequences: list[Sequence]) -> None:
+        """From their second sample on, rows whose mask hangs on no token demand the same for good."""
+        for sequence in sequences:
+            if sequence.script.grammar.mask is not MaskKind.GRAMMAR:
+                self.table.demand[sequence.row] = sequence.script.grammar.demand(2)
+
     def finalize(self, sequence: Sequence) -> None:
         """The sequence's result is out: it is launched no more. Steps in flight still hold it."""
         sequence.finalized = True
+        self.table.demand[sequence.row] = NOTHING
         del self._running[sequence]
 
     def drop_reference(self, sequence: Sequence) -> None:
@@ -182,7 +203,7 @@ class Scheduler:
         sequence.inflight_refs -= 1
         if sequence.inflight_refs or not sequence.finalized:
             return
-        self._table.release_row(sequence.row)
+        self.table.release_row(sequence.row)
         self._pages.release(sequence.pages)
         sequence.pages = []
         if sequence.picture is not None:
@@ -196,13 +217,13 @@ class Scheduler:
             return
         if self._forget(prepared) and picture is not None:
             assert picture.prefix is not None
-            self._table.release_prefix(picture.prefix)
+            self.table.release_prefix(picture.prefix)
             self._pages.release(picture.pages)
             del self._pictures[prepared]
 
     def check_home(self) -> None:
         """Nothing is held. Called when a run has ended; what it finds would be a bug."""
         self._pages.check_home()
-        self._table.check_home()
+        self.table.check_home()
         if self._pictures or len(self._embeddings) != self._sizes.embeddings:
             raise AssertionError(f"{len(self._pictures)} pictures are still held")

@@ -54,9 +54,5 @@ class Sequence:
     finalized: bool = False
     started: float = 0.0
 
-    @property
-    def launchable(self) -> bool:
-        return not self.finalized and self.samples < self.max_samples
-
     def timings(self) -> Timings:
         return Timings(self.submitted, self.prepared, self.started, time.monotonic())

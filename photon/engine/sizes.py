@@ -78,5 +78,6 @@ def choose_sizes(
         embeddings=max(4, min(batch, 16)),
         ring=max(4, min(batch, 16)),
         vision_crops=config.vision.max_crops + 1,
-        prefill_tokens=4 * config.prefix_len + 512,
+        # A CPU gains nothing from packing prefixes, and its caches lose.
+        prefill_tokens=(1 if device_type == "cpu" else 4) * config.prefix_len + 512,
     )

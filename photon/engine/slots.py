@@ -7,6 +7,7 @@ buffer; host memory of a slot is never rewritten before that.
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,9 @@ import torch
 from torch import Tensor
 
 from photon.device.device import Device, Operation
+from photon.skills.grammar import Sample
 
+_MOST_VIEWS = 4096
 LANDED = 6
 """Columns of a landing row: token, first bin, second bin, p_end, mass of the first bin, mass of the second."""
 
@@ -30,30 +33,40 @@ class Arena:
         self.device = device.buffer(capacity, dtype=dtype)
         self._numpy: npt.NDArray[np.generic] = self.host.numpy()
         self._access = device.host_access
-        self._used = 0
+        self._views: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        self._pairs: dict[int, tuple[Tensor, Tensor]] = {}
+        self.used = 0
 
     def clear(self) -> None:
-        self._used = 0
+        self.used = 0
 
-    @property
-    def used(self) -> int:
-        return self._used
+    def laid_down(self) -> tuple[Tensor, Tensor]:
+        """What is in use of the device's and of the host's memory."""
+        pair = self._pairs.get(self.used)
+        if pair is None:
+            pair = self._pairs[self.used] = self.device[: self.used], self.host[: self.used]
+        return pair
 
-    def place(self, values: npt.ArrayLike, *shape: int) -> Tensor:
-        """Lay ``values`` down; the view has ``shape``, or the values' own."""
-        array = np.asarray(values)
-        start, stop = self._used, self._used + array.size
+    def place(self, array: npt.NDArray[Any]) -> Tensor:
+        """Lay an array down. A view of the same place and shape is made once: steps repeat each other."""
+        start, stop = self.used, self.used + array.size
         if stop > len(self._numpy):
             raise AssertionError(f"a step stages {stop} numbers, the slot holds {len(self._numpy)}")
         self._access(writes=(self.host,))
         self._numpy[start:stop] = array.reshape(-1)
-        self._used = stop
-        return self.device[start:stop].view(shape or array.shape)
+        self.used = stop
+        view = self._views.get((start, array.shape))
+        if view is None:
+            if len(self._views) >= _MOST_VIEWS:
+                self._views.clear()
+                self._pairs.clear()
+            view = self._views[start, array.shape] = self.device[start:stop].view(array.shape)
+        return view
 
 
 def upload(*arenas: Arena) -> Operation:
     """Copy what was laid down in the arenas to the device."""
-    used = [(arena.device[: arena.used], arena.host[: arena.used]) for arena in arenas if arena.used]
+    used = [arena.laid_down() for arena in arenas if arena.used]
 
     def run() -> None:
         for target, source in used:
@@ -84,16 +97,17 @@ class Slot:
         self.hidden = device.buffer(rows, dim, dtype=dtype)
         self.landing = device.buffer(rows, LANDED, dtype=torch.float64)
         self.landed = device.host_buffer(rows, LANDED, dtype=torch.float64)
+        self._landed = self.landed.numpy()
 
     def clear(self) -> None:
         for arena in (self.inputs, self.places, self.controls, self.weights):
             arena.clear()
 
-    def read_landed(self, count: int) -> list[list[float]]:
-        """The first rows of the landing, as the host got them."""
+    def read_landed(self, count: int) -> list[Sample]:
+        """The first rows of the landing, as the host got them: one list for all, a tuple for each."""
         self._access(reads=(self.landed,))
-        rows: list[list[float]] = self.landed[:count].tolist()
-        return rows
+        landed = self._landed[:count]
+        return list(map(Sample, *landed[:, :3].T.astype(np.int64).tolist(), *landed[:, 3:].T.tolist()))
 
 
 class Slots:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from photon.engine.statistics import Statistics
 from photon.job.fingerprint import digest
 from photon.job.manifest import Manifest
 
@@ -30,9 +31,16 @@ class RunRecord:
     job_id: str = field(default_factory=lambda: secrets.token_hex(8))
     started: float = field(default_factory=time.time)
 
-    def write(self, path: Path, state: State, counts: dict[str, Any] | None = None, error: str | None = None) -> None:
+    def write(
+        self,
+        path: Path,
+        state: State,
+        counts: dict[str, Any] | None = None,
+        error: str | None = None,
+        statistics: Statistics | None = None,
+    ) -> None:
         """Replaces ``path`` in one step: a reader sees the old record or the new one. Raises ``OSError``."""
-        text = json.dumps(self._content(state, counts or {}, error), indent=2, default=str) + "\n"
+        text = json.dumps(self._content(state, counts or {}, error, statistics), indent=2, default=str) + "\n"
         beside = path.with_name(f".{path.name}.tmp")
         with beside.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -45,7 +53,9 @@ class RunRecord:
         finally:
             os.close(folder)
 
-    def _content(self, state: State, counts: dict[str, Any], error: str | None) -> dict[str, Any]:
+    def _content(
+        self, state: State, counts: dict[str, Any], error: str | None, statistics: Statistics | None
+    ) -> dict[str, Any]:
         resolved = self.manifest.model_dump(mode="json")
         return {
             "photon_batch": version("photon-batch"),
@@ -54,6 +64,7 @@ class RunRecord:
             "state": state,
             "error": error,
             "counts": counts,
+            "engine": None if statistics is None else statistics.as_dict(),
             "started": self.started,
             "wall_time_s": 0.0 if state == "running" else round(time.time() - self.started, 3),
             "seed": self.manifest.run.seed,

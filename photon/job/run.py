@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
+from pathlib import Path
 
 from photon.core import Result
 from photon.data.row import Source
 from photon.data.schema import TaskColumn, features_of, result_schema
 from photon.data.writer import PartWriter
 from photon.engine.load import AnyEngine
-from photon.errors import OutputError
+from photon.engine.record import Listener
+from photon.engine.trace_file import TraceFile
+from photon.errors import OutputError, UsageError
 from photon.job.assemble import Assembler
 from photon.job.chunks import Chunks
 from photon.job.engine import open_engine
@@ -33,7 +36,7 @@ from photon.job.tally import Tally
 log = logging.getLogger(__name__)
 
 #: Rows to a chunk where the manifest says auto.
-CHUNK_ROWS = 2000
+CHUNK_ROWS = 1000
 
 
 def run(
@@ -43,22 +46,30 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
     engine: AnyEngine | None = None,
+    trace: Path | None = None,
 ) -> Summary:
     """Runs ``manifest`` to its end.
 
     ``limit`` stands in for ``input.limit``; ``fresh`` replaces an earlier run's results; ``engine`` stands in for the
-    manifest's model and stays open. Raises ``UsageError``, ``InputError``, ``OutputError`` or ``EngineError``; then,
-    as on ``KeyboardInterrupt``, whole chunks are on disk and run.json tells how the run ended.
+    manifest's model and stays open; ``trace`` is a file to write what the engine's steps did. Raises ``UsageError``,
+    ``InputError``, ``OutputError`` or ``EngineError``; then, as on ``KeyboardInterrupt``, whole chunks are on disk and
+    run.json tells how the run ended.
     """
     if limit is not None:
         manifest = manifest.with_limit(limit)
     folder = OutputFolder(manifest.output.dir)
     folder.check(fresh)
+    if trace is not None and trace.resolve().is_relative_to(folder.root.resolve()):
+        raise UsageError(f"{folder.root} holds results and nothing else; write the trace somewhere else than {trace}")
     source = open_source(manifest)
     used = engine or open_engine(manifest)
     try:
-        folder.claim(fresh)
-        return _Job(manifest, source, used, folder, progress or Silent()).run()
+        if trace is not None and used.statistics is None:
+            raise UsageError(f"{manifest.model.path} takes no steps, so there is nothing to trace")
+        with nullcontext() if trace is None else TraceFile(trace) as file:
+            folder.claim(fresh)
+            job = _Job(manifest, source, used, folder, progress or Silent())
+            return job.run(None if file is None else file.write)
     finally:
         if engine is None:
             used.close()
@@ -76,7 +87,7 @@ class _Job:
         self._record = RunRecord(manifest, dict(engine.facts), fingerprints)
         self._tally = Tally()
 
-    def run(self) -> Summary:
+    def run(self, trace: Listener | None) -> Summary:
         outbox = Outbox(self._writer())
         flow = self._flow(outbox)
         self._save("running", outbox)
@@ -85,7 +96,7 @@ class _Job:
             rows = "an unknown number of" if total is None else f"{total:,}"
             log.info("%s rows, tasks: %s", rows, ", ".join(task.name for task in self._manifest.tasks))
             self._progress.start(total)
-            with closing(self._answers(flow)) as results:
+            with closing(self._answers(flow, trace)) as results:
                 for result in results:
                     flow.take(result)
             flow.finish()
@@ -101,9 +112,9 @@ class _Job:
         self._save("finished", outbox)
         return self._summary(outbox)
 
-    def _answers(self, flow: Flow) -> Generator[Result, None, None]:
+    def _answers(self, flow: Flow, trace: Listener | None) -> Generator[Result, None, None]:
         """The engine's results, as a generator that closes the engine's own when it is left early."""
-        yield from self._engine.run(flow.requests(self._source.rows(self._manifest.input.limit)))
+        yield from self._engine.run(flow.requests(self._source.rows(self._manifest.input.limit)), trace=trace)
 
     def _flow(self, outbox: Outbox) -> Flow:
         tasks, chunk_rows = self._manifest.tasks, self._manifest.output.chunk_rows
@@ -142,7 +153,8 @@ class _Job:
             "rows_on_disk": sum(part.rows for part in parts),
         }
         try:
-            self._record.write(self._folder.record, state, counts, told)
+            statistics = None if state == "running" else self._engine.statistics
+            self._record.write(self._folder.record, state, counts, told, statistics)
         except OSError as failed:
             raise OutputError(f"cannot write {self._folder.record}: {failed.strerror or failed}") from failed
 
@@ -163,4 +175,5 @@ class _Job:
             max_failure_rate=self._manifest.errors.max_failure_rate,
             model=self._manifest.model.path,
             meaningless=bool(self._record.facts.get("meaningless")),
+            statistics=self._engine.statistics,
         )

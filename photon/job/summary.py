@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from photon.engine.statistics import Statistics
 from photon.job.tally import CodeCount
 
 #: The exit code of a run that finished with more failures than its manifest allows.
@@ -18,7 +19,8 @@ OVER_BUDGET = 3
 class Summary:
     """``seconds`` is wall time from the first row read to the last part on disk, loading the model left out.
 
-    ``meaningless`` is True for a model whose answers mean nothing, such as an untrained one.
+    ``meaningless`` is True for a model whose answers mean nothing, such as an untrained one. ``statistics`` are the
+    engine's; None for one that takes no steps.
     """
 
     rows: int
@@ -35,6 +37,7 @@ class Summary:
     max_failure_rate: float
     model: str
     meaningless: bool
+    statistics: Statistics | None = None
 
     @property
     def failure_rate(self) -> float:
@@ -50,6 +53,7 @@ class Summary:
         """Plain values for JSON."""
         return {
             **asdict(self),
+            "statistics": None if self.statistics is None else self.statistics.as_dict(),
             "failure_rate": self.failure_rate,
             "images_per_second": round(self._rate(self.rows), 3),
             "requests_per_second": round(self._rate(self.requests), 3),
@@ -67,6 +71,8 @@ class Summary:
             f"{self.requests:,} requests answered, {self.found:,} objects and points found; "
             f"{self.seconds:.1f} s, {self._rate(self.rows):.1f} images/s, {self._rate(self.requests):.1f} requests/s"
         )
+        if self.statistics is not None and any(self.statistics.steps.values()):
+            lines.append(self.statistics.text())
         lines += self._where()
         if self.meaningless:
             lines.append(

@@ -20,6 +20,11 @@ def _through_float32(x: Tensor) -> bool:
     return not torch.backends.cpu.get_cpu_capability().startswith(_NATIVE_BFLOAT16)
 
 
+def working_dtype(x: Tensor) -> torch.dtype:
+    """What to compute in where operands are small or made for the purpose: float32 where bfloat16 is slow."""
+    return torch.float32 if _through_float32(x) else x.dtype
+
+
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         if x.numel() < _MANY_ROWS * x.shape[-1] or not _through_float32(x):

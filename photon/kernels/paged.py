@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from photon.kernels.dense import attention
+from photon.kernels.dense import attention, working_dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,19 +87,21 @@ def _suffixes(q: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Te
     """Scores over prefix and suffix are taken apart, so that a group shares its prefix, and normalised together."""
     rows, width = layout.offsets.shape
     heads, dim = q.shape[1:]
-    kv_heads = keys.shape[2]
+    kv_heads, dtype = keys.shape[2], q.dtype
+    q = q.to(working_dtype(q))
     q = (q * dim**-0.5).view(rows, width, kv_heads, heads // kv_heads, dim).permute(0, 2, 3, 1, 4)
     q = q.reshape(rows, kv_heads, -1, dim)  # [rows, kv heads, queries, dim]; queries = heads per kv head x width
 
-    own_k, own_v = _gather(keys, layout.suffix_pages), _gather(values, layout.suffix_pages)
+    own_k, own_v = (_gather(pool, layout.suffix_pages).to(q.dtype) for pool in (keys, values))
     scores = q @ own_k.transpose(-1, -2)
     hidden = torch.arange(scores.shape[-1], device=q.device) > layout.offsets[..., None]  # [rows, width, suffix]
     hidden = hidden[:, None, None].expand(-1, 1, heads // kv_heads, -1, -1).flatten(2, 3)
     scores = scores.float().masked_fill(hidden, float("-inf"))
 
     if layout.prefix_pages.shape[0]:
-        shared_k = _gather(keys, layout.prefix_pages)[:, :, : layout.prefix_len]
-        shared_v = _gather(values, layout.prefix_pages)[:, :, : layout.prefix_len]
+        shared_k, shared_v = (
+            _gather(pool, layout.prefix_pages)[:, :, : layout.prefix_len].to(q.dtype) for pool in (keys, values)
+        )
         before = _by_row(_by_group(q, layout) @ shared_k.transpose(-1, -2), layout).float()
         if layout.has_prefix is not None:
             before = before.masked_fill(layout.has_prefix[:, None, None, None] == 0, float("-inf"))
@@ -109,7 +111,7 @@ def _suffixes(q: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Te
     else:
         mixed = scores.softmax(dim=-1).to(q.dtype) @ own_v
     mixed = mixed.view(rows, kv_heads, heads // kv_heads, width, dim).permute(0, 3, 1, 2, 4)
-    return mixed.reshape(rows * width, heads, dim)
+    return mixed.reshape(rows * width, heads, dim).to(dtype)
 
 
 def _gather(pool: Tensor, pages: Tensor) -> Tensor:

@@ -1,14 +1,14 @@
 """Which tokens may come next: small state machines that the engine advances one sample at a time.
 
-A grammar says what it wants of the next sample (``want``), is told what was sampled (``advance``), and says when and
-why it is done. It knows nothing of batches, devices or text.
+A grammar says what it demands of the next sample, is told what was sampled (``advance``), and says when and why it is
+done. It knows nothing of batches, devices or text.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from photon.core import FinishReason
@@ -16,19 +16,38 @@ from photon.models.config import TokenConfig
 from photon.skills.repetition import PlaceRepetition, TextRepetition
 
 
-class Want(IntFlag):
-    """What a sample is made of. Flags combine: free text with coordinates in between is TOKEN | COORDINATE.
+class Want:
+    """What a sample is made of, as bits: free text with coordinates in between is TOKEN | COORDINATE.
 
-    DECIDE narrows TOKEN to the choice at an object boundary: end, or go on with a coordinate.
+    DECIDE narrows TOKEN to the choice at an object boundary: end, or go on with a coordinate. Plain integers, since
+    they go by the row through the tick.
     """
 
+    NOTHING = 0
     TOKEN = 1
     COORDINATE = 2
     SIZE = 4
     DECIDE = 8
+    BOUNDARY = TOKEN | DECIDE | COORDINATE
 
 
-BOUNDARY = Want.TOKEN | Want.DECIDE | Want.COORDINATE
+NOBODY = -1
+"""In place of an id: none."""
+
+
+class Demand(NamedTuple):
+    """``want``: bits of ``Want``. ``forced``: the sample's id where it has no TOKEN. ``ban``, ``ban_too``: ids that it
+    may not be."""
+
+    want: int
+    forced: int = 0
+    ban: int = NOBODY
+    ban_too: int = NOBODY
+
+    @classmethod
+    def text(cls, banned: tuple[int, ...] = (), want: int = Want.TOKEN) -> Demand:
+        """Free choice but for at most two ``banned`` ids."""
+        return cls(want, 0, banned[0], banned[-1]) if banned else cls(want)
 
 
 class MaskKind(IntEnum):
@@ -66,14 +85,12 @@ class Grammar(Protocol):
     def max_samples(self) -> int:
         """No answer takes more samples than this; the engine launches no more."""
 
-    def want(self) -> Want: ...
+    def demand(self, nth: int) -> Demand:
+        """What the next sample, the ``nth`` from 1, has to be.
 
-    def banned(self, nth: int) -> tuple[int, ...]:
-        """Ids that the next sample, the ``nth`` from 1, may not be; at most two. Short of ``MaskKind.GRAMMAR``, this
-        depends on ``nth`` alone: samples may be in flight that the grammar has not been told of."""
-
-    def forced(self) -> int:
-        """The id of the next sample where ``want`` asks for no TOKEN."""
+        Short of ``MaskKind.GRAMMAR`` this hangs on whether it is the first alone: samples may be in flight that the
+        grammar has not been told of.
+        """
 
     def advance(self, sample: Sample) -> FinishReason | None: ...
 
@@ -96,14 +113,8 @@ class TextGrammar:
     def max_samples(self) -> int:
         return self.max_tokens
 
-    def want(self) -> Want:
-        return Want.TOKEN
-
-    def banned(self, nth: int) -> tuple[int, ...]:
-        return self.bans if nth > 1 else ()
-
-    def forced(self) -> int:
-        raise AssertionError("plain text is never forced")
+    def demand(self, nth: int) -> Demand:
+        return Demand.text(self.bans if nth > 1 else ())
 
     def advance(self, sample: Sample) -> FinishReason | None:
         if sample.token == self.end_id:
@@ -137,18 +148,13 @@ class ReasoningGrammar:
     def tokens(self) -> list[int]:
         return self.thoughts + self.answer.tokens
 
-    def want(self) -> Want:
+    def demand(self, nth: int) -> Demand:
         if not self.thinking:
-            return self.answer.want()
-        return Want(0) if len(self.thoughts) >= self.max_tokens else Want.TOKEN | Want.COORDINATE
-
-    def banned(self, nth: int) -> tuple[int, ...]:
-        if not self.thinking:
-            return self.answer.banned(len(self.answer.tokens) + 1)
-        return (self.ids.eos_id, self.ids.size_id) if self.thoughts else ()
-
-    def forced(self) -> int:
-        return self.ids.answer_id
+            return self.answer.demand(len(self.answer.tokens) + 1)
+        if len(self.thoughts) >= self.max_tokens:
+            return Demand(Want.NOTHING, self.ids.answer_id)
+        banned = (self.ids.eos_id, self.ids.size_id) if self.thoughts else ()
+        return Demand.text(banned, Want.TOKEN | Want.COORDINATE)
 
     def advance(self, sample: Sample) -> FinishReason | None:
         if not self.thinking:
@@ -188,26 +194,25 @@ class ObjectsGrammar:
     tokens: list[int] = field(default_factory=list)
     mask: MaskKind = MaskKind.GRAMMAR
     _parts: list[Sample] = field(default_factory=list)
+    _cycle: tuple[Demand, ...] = ()
+
+    def __post_init__(self) -> None:
+        y, size = Demand(Want.COORDINATE, self.ids.coord_id), Demand(Want.SIZE, self.ids.size_id)
+        self._cycle = (Demand(Want.BOUNDARY), y, size)[: 3 if self.sized else 2]
 
     @property
     def max_samples(self) -> int:
         return self.max_objects * (3 if self.sized else 2)
 
-    def want(self) -> Want:
-        return (BOUNDARY, Want.COORDINATE, Want.SIZE)[len(self._parts)]
-
-    def banned(self, nth: int) -> tuple[int, ...]:
-        return ()
-
-    def forced(self) -> int:
-        return self.ids.size_id if len(self._parts) == 2 else self.ids.coord_id
+    def demand(self, nth: int) -> Demand:
+        return self._cycle[len(self._parts)]
 
     def advance(self, sample: Sample) -> FinishReason | None:
         if not self._parts and sample.token == self.ids.eos_id:
             return "stop"
         self.tokens.append(sample.token)
         self._parts.append(sample)
-        if len(self._parts) < (3 if self.sized else 2):
+        if len(self._parts) < len(self._cycle):
             return None
         self.found.append(_found(self._parts, self.sized))
         self._parts.clear()

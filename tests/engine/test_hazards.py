@@ -110,9 +110,9 @@ def memory_in_the_loop(engine: Engine, device: VirtualDevice) -> None:
     """4, too: a buffer made for one step, whose memory may be given to the next while it is in use."""
     decode = engine._forward.decode
 
-    def wasteful(slot: Any, sequences: Any) -> Operation:
+    def wasteful(*arguments: Any) -> Operation:
         device.buffer(4, dtype=torch.float32)
-        return decode(slot, sequences)
+        return decode(*arguments)
 
     engine._forward.decode = wasteful  # type: ignore[method-assign]
 

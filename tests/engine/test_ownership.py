@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,7 +63,7 @@ def test_slots_take_turns_and_run_out() -> None:
         slots.release(first)
     assert slots.acquire() is first
     with pytest.raises(AssertionError, match="a step stages 9 numbers, the slot holds 8"):
-        first.inputs.place(range(9))
+        first.inputs.place(np.arange(9))
     device.close()
 
 

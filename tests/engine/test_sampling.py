@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _pick, draw, gumbel
-from photon.skills.grammar import BOUNDARY, Want
+from photon.skills.grammar import Want
 
 END, COORD, SIZE = 0, 5, 6
 
@@ -20,26 +20,22 @@ def ints(values: Any) -> Tensor:
     return torch.tensor(values, dtype=torch.int64)
 
 
-def plan(wants: list[Want], **changes: Any) -> SamplePlan:
+def plan(wants: list[int], **changes: Any) -> SamplePlan:
     token_at = [i for i, want in enumerate(wants) if want & Want.TOKEN]
     values: dict[str, Any] = {
         "count": len(wants),
         "table_rows": ints(range(len(wants))),
         "forced": ints([COORD if want == Want.COORDINATE else SIZE if want == Want.SIZE else 0 for want in wants]),
-        "wants": ints([int(want) for want in wants]),
         "token_at": ints(token_at),
-        "bans": ints([[-1, -1]] * len(token_at)).view(-1, 2),
-        "decide": ints([bool(wants[i] & Want.DECIDE) for i in token_at]),
+        "bans": None,
+        "decide": ints([wants[i] & Want.DECIDE for i in token_at]) if any(w & Want.DECIDE for w in wants) else None,
         "drawn_at": ints([]),
         "seeds": ints([]),
         "positions": ints([]),
-        "temperatures": torch.tensor([]),
-        "top_ps": torch.tensor([]),
+        "draws": torch.empty(0, 2),
+        "nucleus": False,
         "coordinate_at": ints([i for i, want in enumerate(wants) if want & Want.COORDINATE]),
         "size_at": ints([i for i, want in enumerate(wants) if want & Want.SIZE]),
-        "any_bans": False,
-        "any_decide": any(bool(want & Want.DECIDE) for want in wants),
-        "any_nucleus": False,
     }
     return SamplePlan(**{**values, **changes})
 
@@ -73,7 +69,7 @@ def test_the_decision_at_a_boundary() -> None:
     logits[1, [END, COORD]] = torch.tensor([3.0, 1.0])  # end
     logits[2, [END, COORD]] = torch.tensor([2.0, 2.0])  # a tie goes on
     logits[3, [END, COORD, 7]] = torch.tensor([3.0, 1.0, 9.0])  # something else leads: masked ends, reference goes on
-    wants = plan([BOUNDARY] * 4)
+    wants = plan([Want.BOUNDARY] * 4)
     masked = sampler(logits)(hidden(4), wants)
     assert masked.tokens.tolist() == [COORD, END, COORD, END]
     p_end = masked.landing[:, 3]
@@ -109,7 +105,7 @@ def test_a_token_row_that_says_coordinate_feeds_the_token() -> None:
 def test_a_finalized_row_does_nothing() -> None:
     logits = torch.zeros(2, 10)
     logits[0, 8] = 5.0
-    out = sampler(logits)(hidden(2), plan([Want.TOKEN, Want(0)]))
+    out = sampler(logits)(hidden(2), plan([Want.TOKEN, Want.NOTHING]))
     assert out.tokens.tolist() == [8, 0]
     assert out.landing[1].tolist() == [0, 0, 0, 0, 1, 1]
 
@@ -118,7 +114,7 @@ def test_bans() -> None:
     logits = torch.zeros(3, 10)
     logits[:, 3], logits[:, 4], logits[:, 8] = 9.0, 8.0, 7.0
     bans = ints([[3, 3], [-1, -1], [3, 4]])
-    out = sampler(logits)(hidden(3), plan([Want.TOKEN] * 3, bans=bans, any_bans=True))
+    out = sampler(logits)(hidden(3), plan([Want.TOKEN] * 3, bans=bans))
     assert out.tokens.tolist() == [4, 3, 8]
 
 

@@ -18,6 +18,7 @@ class ShufflingEngine:
     """
 
     fingerprint = "shuffling"
+    statistics = None
 
     def __init__(self, window: int = 7, stop_after: int | None = None, error: BaseException | None = None) -> None:
         self.facts: dict[str, object] = {}
@@ -26,7 +27,7 @@ class ShufflingEngine:
         self._window, self._stop_after, self._error = window, stop_after, error
         self._images: weakref.WeakSet[Image] = weakref.WeakSet()
 
-    def run(self, requests: Iterable[Request]) -> Iterator[Result]:
+    def run(self, requests: Iterable[Request], *, trace: None = None) -> Iterator[Result]:
         try:
             for count, request in enumerate(self._shuffled(requests)):
                 if count == self._stop_after:

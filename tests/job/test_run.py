@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from photon.data.writer import PartWriter
-from photon.errors import EngineError, InputError, OutputError
+from photon.errors import EngineError, InputError, OutputError, UsageError
 from photon.job.load import load_manifest
 from photon.job.progress import Bar
 from photon.job.run import run
@@ -123,6 +123,33 @@ def test_the_record(manifest_file: Write) -> None:
     assert made["versions"]["pyarrow"]
     assert made["job_id"] == rows_of()[0]["job_id"]
     assert made["task_fp"]["things"] == rows_of()[0]["things"]["task_fp"]
+
+
+def test_statistics_and_the_trace_of_a_run(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [png(), png("blue")])
+    tasks = "[{name: spots, type: point, objects: [cat, dog], max_objects: 2}]"
+    path = manifest_file(model="{path: photon://tiny}", tasks=tasks)
+    summary = run_file(path, trace=Path("trace.json"))
+    assert summary.statistics is not None
+    made = record()["engine"]
+    assert made == summary.statistics.as_dict() == summary.as_dict()["statistics"]
+    assert (made["steps"]["vision"] > 0, made["prefixes"], made["requests_per_prefix"]) == (True, 2, 2.0)
+    assert 0 < made["busy_share"] <= 1
+    assert summary.statistics.text() in summary.text()
+    events = json.loads(Path("trace.json").read_text())
+    assert sum(event["name"] == "commit" for event in events) == sum(made["steps"].values())
+
+
+def test_traces_that_are_refused(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [png()])
+    with pytest.raises(UsageError, match="photon://null takes no steps, so there is nothing to trace"):
+        run_file(manifest_file(), trace=Path("trace.json"))
+    with pytest.raises(UsageError, match=r"out holds results and nothing else; .* somewhere else than out/t\.json"):
+        run_file(manifest_file(), trace=Path("out/t.json"))
+    assert not Path("out").exists()
+    summary = run_file(manifest_file())
+    assert summary.statistics is None
+    assert record()["engine"] is None
 
 
 def test_the_fingerprint_of_a_task_follows_what_decides_its_answers(manifest_file: Write) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from photon.core import Failure
+from photon.engine.statistics import Statistics
 from photon.job import progress
 from photon.job.outcome import Outcome
 from photon.job.progress import Bar, Lines, Silent, clock, progress_for, progress_line
@@ -77,6 +78,24 @@ def test_summary_of_other_runs() -> None:
     assert len(lines) == 4
     empty = replace(clean, rows=0, ok=0, requests=0, found=0, parts=0, bytes=0, seconds=0.0)
     assert empty.text().splitlines()[-1] == "the input has no rows; nothing was written"
+
+
+def test_what_the_engine_did_in_two_lines() -> None:
+    statistics = Statistics(
+        steps={"vision": 1200, "prefill": 1310, "decode": 9876},
+        wall_seconds=59.0,
+        busy_seconds=57.82,
+        rows=100_000,
+        decode_rows=95_800,
+        zombie_rows=1_140,
+        zombie_seconds=0.62,
+        requests_on_images=4800,
+        prefixes=1200,
+    )
+    assert replace(SUMMARY, codes=(), statistics=statistics).text().splitlines()[2:4] == [
+        "device busy 98.0%, idle 0.0953 ms a step; steps: 1,200 vision, 1,310 prefill, 9,876 decode of 9.7 rows",
+        "4.0 requests to an encoded image; zombies: 1,140 rows (1.1%), 0.62 s of the device",
+    ]
 
 
 @pytest.mark.parametrize(("failed", "rate", "code"), [(0, 0.0, 0), (12, 0.01, 0), (13, 0.01, 3), (1, 0.0, 3)])

@@ -4,7 +4,7 @@ import pytest
 
 from photon.models.config import TokenConfig
 from photon.skills.grammar import (
-    BOUNDARY,
+    Demand,
     Grammar,
     MaskKind,
     ObjectsGrammar,
@@ -42,25 +42,25 @@ def test_text_stops_at_the_end_token_and_at_the_cap() -> None:
 def test_text_bans_the_answer_token_from_the_second_on() -> None:
     grammar = text()
     assert grammar.mask is MaskKind.CONSTANT
-    assert grammar.banned(1) == ()
-    assert grammar.banned(2) == (ANSWER,)
+    assert grammar.demand(1) == Demand(Want.TOKEN)
+    assert grammar.demand(2) == grammar.demand(9) == Demand(Want.TOKEN, 0, ANSWER, ANSWER)
     assert text(bans=()).mask is MaskKind.NONE
 
 
 def test_detect_cycles_through_decision_coordinate_and_size() -> None:
     grammar = ObjectsGrammar(IDS, sized=True, max_objects=2)
     assert grammar.max_samples == 6
-    assert grammar.want() == BOUNDARY
+    assert grammar.demand(1) == Demand(Want.BOUNDARY)
     assert grammar.advance(Sample(COORD, first=10, p_end=0.25, mass_first=0.5)) is None
-    assert (grammar.want(), grammar.forced()) == (Want.COORDINATE, COORD)
+    assert grammar.demand(2) == Demand(Want.COORDINATE, COORD)
     assert grammar.advance(Sample(COORD, first=20, mass_first=1.0)) is None
-    assert (grammar.want(), grammar.forced()) == (Want.SIZE, SIZE)
+    assert grammar.demand(3) == Demand(Want.SIZE, SIZE)
     assert grammar.advance(Sample(SIZE, first=30, second=40, mass_first=0.5, mass_second=1.0)) is None
     (found,) = grammar.found
     assert (found.x, found.y, found.size) == (10, 20, (30, 40))
     assert found.score_exist == 0.75
     assert found.score_loc == pytest.approx((0.5 * 1.0 * 0.5 * 1.0) ** 0.25)
-    assert grammar.want() == BOUNDARY
+    assert grammar.demand(4) == Demand(Want.BOUNDARY)
     assert feed(grammar, END) == "stop"
     assert grammar.tokens == [COORD, COORD, SIZE]
 
@@ -82,15 +82,14 @@ def test_nothing_found() -> None:
 
 def test_reasoning_then_answer() -> None:
     grammar = ReasoningGrammar(IDS, text(), max_tokens=4)
-    assert grammar.want() == Want.TOKEN | Want.COORDINATE
-    assert grammar.banned(1) == ()
+    assert grammar.demand(1) == Demand(Want.TOKEN | Want.COORDINATE)
     grammar.advance(Sample(COORD, first=512))
-    assert grammar.banned(2) == (END, SIZE)
+    assert grammar.demand(2) == Demand(Want.TOKEN | Want.COORDINATE, 0, END, SIZE)
     feed(grammar, 20, ANSWER)
     assert grammar.coordinates == {0: 512}
-    assert (grammar.want(), grammar.banned(4)) == (Want.TOKEN, ())
+    assert grammar.demand(4) == Demand(Want.TOKEN)
     feed(grammar, 21)
-    assert grammar.banned(5) == (ANSWER,)
+    assert grammar.demand(5) == Demand(Want.TOKEN, 0, ANSWER, ANSWER)
     assert feed(grammar, END) == "stop"
     assert grammar.tokens == [COORD, 20, 21]
 
@@ -98,9 +97,9 @@ def test_reasoning_then_answer() -> None:
 def test_reasoning_at_its_cap_is_made_to_answer() -> None:
     grammar = ReasoningGrammar(IDS, text(), max_tokens=2)
     assert feed(grammar, 20, 21) is None
-    assert (grammar.want(), grammar.forced()) == (Want(0), ANSWER)
+    assert grammar.demand(3) == Demand(Want.NOTHING, ANSWER)
     feed(grammar, ANSWER)
-    assert grammar.want() == Want.TOKEN
+    assert grammar.demand(4) == Demand(Want.TOKEN)
     assert feed(grammar, 1, 2, 4, 5) == "length"
     assert grammar.max_samples == 2 + 1 + 4
 

@@ -12,6 +12,7 @@ from photon.core import Request
 from photon.errors import RowError
 from photon.models.config import TokenConfig
 from photon.models.tokenizer import Tokenizer
+from photon.skills.grammar import Demand, Want
 from photon.skills.query import query_prompt
 from photon.skills.registry import script_for
 from photon.skills.skill import SkillContext
@@ -83,7 +84,7 @@ def test_older_generation() -> None:
 
 def test_older_generation_has_no_answer_token_to_ban() -> None:
     script = script_for(Request(0, IMAGE, "caption"), context(TokenConfig.codegen(), Words()))
-    assert script.grammar.banned(2) == ()
+    assert script.grammar.demand(2) == Demand(Want.TOKEN)
 
 
 @pytest.mark.parametrize("settings", [{"reasoning": True}, {"spatial_refs": [(0.5, 0.5)]}])
