@@ -1,6 +1,6 @@
 """The engine against a plain loop over the same model, both in one run; ratios are what counts.
 
-    python benchmarks/engine.py [--images 8] [--size 320x240] [--questions 1 4 8] [--batch 1 8 32] [--depth 1 2] [--json]
+    python benchmarks/engine.py [--images 8] [--size 320x240] [--questions 1 4 8] [--batch 1 8 32] [--depth 1 2]
 
 A 100-million-parameter Moondream of seeded random weights in bfloat16 (vision 6 x 384, text 8 x 512, vocabulary 51200)
 answers detect requests of five objects each. The plain loop asks one request at a time, and encodes each picture once
