@@ -1,7 +1,7 @@
 """photon-batch: each command is one call into the library.
 
-Standard output carries what was asked for by --json, --help or --version, and nothing else; messages, the progress
-bar and the summary go to standard error.
+Standard output carries what was asked for by --json, --help or --version and the table of ``simulate``, and nothing
+else; messages, the progress bar and the summary go to standard error.
 Exit codes are those of ``photon.errors``, 3 for too many failed rows, 130 for an interrupt.
 """
 
@@ -56,6 +56,9 @@ def run(
     manifest: ManifestPath,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace the results of an earlier run.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what each step did, for https://ui.perfetto.dev.")
+    ] = None,
     as_json: Json = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no bar and no progress lines.")] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
@@ -70,7 +73,8 @@ def run(
         from photon.job.progress import progress_for
         from photon.job.run import run as run_job
 
-        summary = run_job(loaded, limit=limit, fresh=fresh, progress=progress_for(shown=not (no_progress or quiet)))
+        shown = progress_for(shown=not (no_progress or quiet))
+        summary = run_job(loaded, limit=limit, fresh=fresh, progress=shown, trace=trace)
     if not quiet:
         typer.echo(summary.text(), err=True)
     if as_json:
@@ -93,6 +97,38 @@ def validate(manifest: ManifestPath, as_json: Json = False) -> None:
     typer.echo(f"{manifest} is in order: {', '.join(tasks)} over {count} rows, into {loaded.output.dir}", err=True)
     if as_json:
         _print_json({"valid": True, "rows": rows, "tasks": tasks, "manifest": loaded.model_dump(mode="json")})
+
+
+@app.command()
+def simulate(
+    profile: Annotated[str, typer.Option(help="The card: 3090, h100, h200 or b200.")] = "b200",
+    mix: Annotated[str, typer.Option(help="What is asked: text, detect or point.")] = "text",
+    streams: Annotated[int, typer.Option(help="Requests at a time.")] = 32,
+    length: Annotated[int, typer.Option(help="Tokens of a text.")] = 110,
+    objects: Annotated[int, typer.Option(help="Objects found by detect and point.")] = 3,
+    questions: Annotated[int, typer.Option(help="Questions about each image.")] = 1,
+    crops: Annotated[int, typer.Option(help="Crops of each image.")] = 9,
+    inject: Annotated[str | None, typer.Option(metavar="BUG", help="Plant one: sync-mask-upload.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the timelines of both depths as SVG.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What pipelining gains on a card that is not there: the engine's loop on a simulated clock."""
+    with _errors_told(as_json):
+        from photon.sim.profile import load_profile
+        from photon.sim.report import compare
+        from photon.sim.workload import mix_of
+
+        card = load_profile(profile)
+        asked = mix_of(mix, streams=streams, length=length, objects=objects, questions=questions, crops=crops)
+        comparison = compare(card, asked, inject=inject)
+        if plot is not None:
+            from photon.sim.timeline import write_timeline
+
+            write_timeline(plot, card, asked)
+    if as_json:
+        _print_json(comparison.as_dict())
+    else:
+        typer.echo(comparison.text())
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ FLOORS = (
     ("skills",),
     ("images",),
     ("engine",),
+    ("sim",),
     ("data",),
     ("job",),
     ("export", "report"),
