@@ -23,13 +23,24 @@ LOC_WINDOW = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Those of the rows with logits that are drawn, m of them: ``at`` their places among the n; ``seeds``,
+    ``positions`` [m]; ``draws`` [m, 2] temperature and top-p; ``nucleus`` whether any top-p is below 1."""
+
+    at: Tensor
+    seeds: Tensor
+    positions: Tensor
+    draws: Tensor
+    nucleus: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SamplePlan:
-    """What a step's rows demand, as device tensors. ``count`` rows; ``n`` of them need logits, ``m`` are drawn.
+    """What a step's rows demand, as device tensors. ``count`` rows; ``n`` of them need logits.
 
     ``table_rows``, ``forced`` [count]. ``token_at`` [n] rows of the step with logits; of those, ``bans`` [n, 2] ids or
-    NOBODY, None where nobody bans, and ``decide`` [n], None where nobody decides. ``drawn_at`` [m] places among the n;
-    ``seeds``, ``positions`` [m]; ``draws`` [m, 2] temperature and top-p, ``nucleus`` whether any top-p is below 1.
-    ``coordinate_at``, ``size_at``: rows of the step.
+    NOBODY, None where nobody bans, and ``decide`` [n], None where nobody decides. ``coordinate_at``, ``size_at``: rows
+    of the step.
     """
 
     count: int
@@ -38,11 +49,7 @@ class SamplePlan:
     token_at: Tensor
     bans: Tensor | None
     decide: Tensor | None
-    drawn_at: Tensor
-    seeds: Tensor
-    positions: Tensor
-    draws: Tensor
-    nucleus: bool
+    drawn: Drawn | None
     coordinate_at: Tensor
     size_at: Tensor
 
@@ -61,10 +68,8 @@ def plan_samples(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -
     demand = table.demand[rows]
     want = demand[:, 0]
     token_at = (want & Want.TOKEN).nonzero()[0]
-    bans, decide = demand[token_at, 2:], want[token_at] & Want.DECIDE
-    drawn_at = ((table.draw[rows[token_at], 0] > 0) & (decide == 0)).nonzero()[0]
-    drawn = rows[token_at[drawn_at]]
-    draws = table.draw[drawn]
+    asked = demand[token_at]
+    bans, decide = asked[:, 2:], asked[:, 0] & Want.DECIDE
     return SamplePlan(
         count=len(rows),
         table_rows=controls.place(rows),
@@ -72,13 +77,25 @@ def plan_samples(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -
         token_at=controls.place(token_at),
         bans=controls.place(bans) if (bans != NOBODY).any() else None,
         decide=controls.place(decide) if decide.any() else None,
-        drawn_at=controls.place(drawn_at),
+        drawn=_plan_draws(table, rows[token_at], decide, controls, weights) if table.draw[rows, 0].any() else None,
+        coordinate_at=controls.place((want & Want.COORDINATE).nonzero()[0]),
+        size_at=controls.place((want & Want.SIZE).nonzero()[0]),
+    )
+
+
+def _plan_draws(table: RowTable, rows: Ints, decide: Ints, controls: Arena, weights: Arena) -> Drawn | None:
+    """``rows`` are those with logits; a decision is never drawn."""
+    at = ((table.draw[rows, 0] > 0) & (decide == 0)).nonzero()[0]
+    if not len(at):
+        return None
+    drawn = rows[at]
+    draws = table.draw[drawn]
+    return Drawn(
+        at=controls.place(at),
         seeds=controls.place(table.seed[drawn]),
         positions=controls.place(table.length[drawn]),
         draws=weights.place(draws),
-        nucleus=bool(len(drawn)) and bool((draws[:, 1] < 1).any()),
-        coordinate_at=controls.place((want & Want.COORDINATE).nonzero()[0]),
-        size_at=controls.place((want & Want.SIZE).nonzero()[0]),
+        nucleus=bool((draws[:, 1] < 1).any()),
     )
 
 
@@ -136,14 +153,9 @@ class Sampler:
             ids = plan.bans.clamp_min(0)
             logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(plan.bans >= 0, float("-inf")))
         chosen = logits.argmax(dim=-1)
-        if plan.drawn_at.numel():
-            chosen[plan.drawn_at] = draw(
-                logits[plan.drawn_at],
-                plan.draws[:, 0],
-                plan.draws[:, 1] if plan.nucleus else None,
-                plan.seeds,
-                plan.positions,
-            )
+        if (drawn := plan.drawn) is not None:
+            top_ps = drawn.draws[:, 1] if drawn.nucleus else None
+            chosen[drawn.at] = draw(logits[drawn.at], drawn.draws[:, 0], top_ps, drawn.seeds, drawn.positions)
         if stop is not None and plan.decide is not None:
             decided = torch.where(stop, self._end, self._coord)
             chosen = torch.where(plan.decide != 0, decided, chosen)

@@ -181,10 +181,10 @@ class Scheduler:
             picture.embedding = None
         return entries
 
-    def demand(self, rows: list[int], demands: list[Demand]) -> None:
-        """What the next samples of these rows have to be, now that their last ones are known."""
+    def demand(self, rows: list[int], demands: list[int]) -> None:
+        """What the next samples of these rows have to be, now that their last ones are known; demands end to end."""
         if rows:
-            self.table.demand[rows] = demands
+            self.table.demand[rows] = np.array(demands, np.int64).reshape(len(rows), -1)
 
     def first_samples_planned(self, sequences: list[Sequence]) -> None:
         """From their second sample on, rows whose mask hangs on no token demand the same for good."""

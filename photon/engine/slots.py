@@ -6,7 +6,9 @@ buffer; host memory of a slot is never rewritten before that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,10 @@ from photon.skills.grammar import Sample
 _MOST_VIEWS = 4096
 LANDED = 6
 """Columns of a landing row: token, first bin, second bin, p_end, mass of the first bin, mass of the second."""
+
+
+# Without the detour through a named tuple's own constructor, which is written in Python.
+_as_sample: Callable[[tuple[Any, ...]], Sample] = partial(tuple.__new__, Sample)
 
 
 class Arena:
@@ -107,7 +113,8 @@ class Slot:
         """The first rows of the landing, as the host got them: one list for all, a tuple for each."""
         self._access(reads=(self.landed,))
         landed = self._landed[:count]
-        return list(map(Sample, *landed[:, :3].T.astype(np.int64).tolist(), *landed[:, 3:].T.tolist()))
+        columns = *landed[:, :3].T.astype(np.int64).tolist(), *landed[:, 3:].T.tolist()
+        return list(map(_as_sample, zip(*columns, strict=True)))
 
 
 class Slots:

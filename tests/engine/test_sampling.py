@@ -29,11 +29,7 @@ def plan(wants: list[int], **changes: Any) -> SamplePlan:
         "token_at": ints(token_at),
         "bans": None,
         "decide": ints([wants[i] & Want.DECIDE for i in token_at]) if any(w & Want.DECIDE for w in wants) else None,
-        "drawn_at": ints([]),
-        "seeds": ints([]),
-        "positions": ints([]),
-        "draws": torch.empty(0, 2),
-        "nucleus": False,
+        "drawn": None,
         "coordinate_at": ints([i for i, want in enumerate(wants) if want & Want.COORDINATE]),
         "size_at": ints([i for i, want in enumerate(wants) if want & Want.SIZE]),
     }
