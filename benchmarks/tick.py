@@ -30,7 +30,7 @@ from tests.engine import micro
 
 
 class Reached:
-    def wait(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> None: ...
 
     def done(self) -> bool:
         return True

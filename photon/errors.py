@@ -5,6 +5,7 @@ PhotonError
 ├── InputError       exit 4   the input cannot be reached
 ├── OutputError      exit 5   the output cannot be written, or is not ours
 ├── EngineError      exit 70  the engine cannot go on
+│   └── StallError   nothing is finished any more
 └── RowError         no exit: one row or request fails with ``code``, the run goes on
     └── ImageError   the picture is missing, broken or too large
 
@@ -34,6 +35,10 @@ class OutputError(PhotonError):
 
 class EngineError(PhotonError):
     exit_code = 70
+
+
+class StallError(EngineError):
+    """Its notes hold the stack of every thread."""
 
 
 class RowError(PhotonError):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from photon.device.device import Event, Operation, Stream
 
+_POLL_SECONDS = 20e-6
 _STREAMS: tuple[Stream, ...] = ("compute", "upload", "readback")
 
 
@@ -26,10 +27,15 @@ class CudaEvent:
         self.end = torch.cuda.Event(enable_timing=True)
         self.error: BaseException | None = None
 
-    def wait(self) -> None:
+    def wait(self, timeout: float | None = None) -> None:
+        """Polls: a hung device would never return from a synchronisation, and the engine could not say so."""
         if self.error is not None:
             raise self.error
-        self.end.synchronize()
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self.end.query():
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError
+            time.sleep(_POLL_SECONDS)
 
     def done(self) -> bool:
         return self.error is not None or bool(self.end.query())

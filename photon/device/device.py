@@ -42,8 +42,8 @@ class Pages(NamedTuple):
 class Event(Protocol):
     """A point in a stream: everything launched there up to it."""
 
-    def wait(self) -> None:
-        """Block the host until it is reached. Raises what the operation raised."""
+    def wait(self, timeout: float | None = None) -> None:
+        """Block the host until it is reached. Raises what it raised, or ``TimeoutError`` after ``timeout`` seconds."""
 
     def done(self) -> bool: ...
 

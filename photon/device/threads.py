@@ -33,8 +33,9 @@ class ThreadEvent:
         self._error = error
         self._reached.set()
 
-    def wait(self) -> None:
-        self._reached.wait()
+    def wait(self, timeout: float | None = None) -> None:
+        if not self._reached.wait(timeout):
+            raise TimeoutError
         if self._error is not None:
             raise self._error
 

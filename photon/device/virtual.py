@@ -71,7 +71,7 @@ class VirtualEvent:
         self.executed = False
         self.error: BaseException | None = None
 
-    def wait(self) -> None:
+    def wait(self, timeout: float | None = None) -> None:
         self._device._wait(self)
         if self.error is not None:
             raise self.error

@@ -25,7 +25,8 @@ from photon.engine.slots import Slot, Slots
 from photon.engine.statistics import Statistics
 from photon.engine.step import Step
 from photon.engine.trace import Trace
-from photon.errors import EngineError, UsageError
+from photon.engine.watchdog import stalled
+from photon.errors import EngineError, StallError, UsageError
 from photon.images.decode import DecodePolicy, decode
 from photon.kernels.paged import KVPool
 from photon.models.load import LoadedModel, load_model
@@ -33,6 +34,9 @@ from photon.models.region import coordinate_values, size_values
 from photon.models.tiling import crop_count, cut_crops, select_tiling
 from photon.skills.registry import script_for
 from photon.skills.skill import Decision, SkillContext
+
+_HEARTBEAT = 1.0
+"""Seconds that an engine with nothing to do sleeps at most before it looks whether it has stalled."""
 
 
 class Engine:
@@ -48,6 +52,7 @@ class Engine:
         decision: Decision,
         stop_repetition: bool,
         policy: DecodePolicy,
+        stall_timeout: float = 300.0,
     ) -> None:
         model, tokens, config = loaded.model, loaded.tokens, loaded.model.config
         text, on = config.text, model.device
@@ -86,7 +91,8 @@ class Engine:
         self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
         self._ring = CropRing(device, entries=sizes.ring, crops=crops, side=side)
         self._trace = Trace()
-        self._busy = False
+        self._stall_timeout = stall_timeout
+        self._busy = self._broken = False
 
     @classmethod
     def load(
@@ -100,6 +106,7 @@ class Engine:
         decision: Decision = "masked",
         stop_repetition: bool | None = None,
         memory_fraction: float = 0.9,
+        stall_timeout: float = 300.0,
         revision: str | None = None,
         tokenizer: str | None = None,
         tokenizer_revision: str | None = None,
@@ -109,7 +116,8 @@ class Engine:
 
         ``decision`` "reference" answers exactly as the public reference implementation does, which also means that
         repetition is not stopped unless ``stop_repetition`` says so. ``tokenizer``: a folder or hub id for checkpoints
-        that come without one. ``policy``: how pictures are decoded. ``dtype`` auto is float32 on a CPU. Raises
+        that come without one. ``policy``: how pictures are decoded. ``dtype`` auto is float32 on a CPU.
+        ``stall_timeout``: seconds without a finished request after which a run ends as a ``StallError``. Raises
         ``UsageError`` for anything wrong with arguments or files, ``InputError`` when a hub is out of reach.
         """
         _check(device=device, dtype=dtype, max_batch=max_batch, depth=depth, decision=decision)
@@ -141,6 +149,7 @@ class Engine:
                 decision=decision,
                 stop_repetition=decision != "reference" if stop_repetition is None else stop_repetition,
                 policy=policy or DecodePolicy(),
+                stall_timeout=stall_timeout,
             )
         except BaseException:
             on.close()
@@ -158,8 +167,9 @@ class Engine:
         is; one of the device ends it as an ``EngineError``. ``trace`` is given the record of every step at its commit:
         ``TraceFile(path).write``, or a list's ``append``.
         """
-        if self._busy:
-            raise UsageError("this engine is already running; finish or close that run first")
+        if self._busy or self._broken:
+            why = "is already running; finish or close that run first" if self._busy else "has stalled; load a new one"
+            raise UsageError(f"this engine {why}")
         self._busy = True
         self._trace = Trace(trace)
         self._ring.open()
@@ -178,22 +188,30 @@ class Engine:
 
         scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, forget)
         parts = (self._forward, self._slots, scheduler, self._ring, self._admission)
-        loop = Loop(self._device, *parts, self._depth, self._trace)
+        loop = Loop(self._device, *parts, self._depth, self._trace, self._stall_timeout)
         inflight: Step | None = None
         nothing_to_do = True
         try:
             while not (nothing_to_do and intake.exhausted):
-                loop.admit(intake.poll(wait=nothing_to_do))
+                if not intake.inside:
+                    loop.watchdog.progress()
+                loop.admit(intake.poll(wait=nothing_to_do, timeout=_HEARTBEAT))
                 before, inflight = inflight, loop.tick(inflight)
                 nothing_to_do = before is None and inflight is None
+                if loop.watchdog.alarmed:
+                    raise stalled(self._stall_timeout, loop.state(inflight))
                 while loop.results:
                     intake.finished()
                     yield loop.results.popleft()
+                    loop.watchdog.progress()
             if not scheduler.idle:
                 raise EngineError("the engine is stuck: requests are waiting, and nothing can be launched")
             scheduler.check_home()
             self._slots.check_home()
             self._ring.check_home()
+        except StallError:
+            self._broken = True  # what hangs may still write to our memory
+            raise
         except BaseException:
             self._recover()
             raise

@@ -78,11 +78,12 @@ class Intake:
 
     # The engine's side.
 
-    def poll(self, *, wait: bool) -> list[Arrival]:
-        """What has become ready. With ``wait``, blocks until something has or nothing more will come."""
+    def poll(self, *, wait: bool, timeout: float | None = None) -> list[Arrival]:
+        """What has become ready. With ``wait``, blocks until something has or nothing more will come, or for
+        ``timeout`` seconds."""
         with self._lock:
-            while wait and not self._ready and not self._drained and self._error is None:
-                self._lock.wait()
+            if wait:
+                self._lock.wait_for(lambda: self._ready or self._drained or self._error is not None, timeout)
             if self._error is not None:
                 raise self._error
             arrivals = list(self._ready)
@@ -97,6 +98,12 @@ class Intake:
         """Nothing is inside and nothing more will come."""
         with self._lock:
             return self._drained and not self._ready
+
+    @property
+    def inside(self) -> int:
+        """Requests that were taken in and not answered."""
+        with self._lock:
+            return self._inside
 
     @property
     def _drained(self) -> bool:

@@ -10,6 +10,7 @@ Knows nothing of models or skills; what is launched next is the scheduler's choi
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import numpy as np
@@ -29,6 +30,7 @@ from photon.engine.sequence import Sequence
 from photon.engine.slots import Slot, Slots, upload
 from photon.engine.step import Step
 from photon.engine.trace import Trace
+from photon.engine.watchdog import Watchdog, stalled
 from photon.errors import EngineError, RowError
 from photon.skills.grammar import Demand, MaskKind, Sample
 
@@ -44,11 +46,13 @@ class Loop:
         admission: Admission,
         depth: int,
         trace: Trace | None = None,
+        stall_timeout: float = math.inf,
     ) -> None:
         self._device, self._forward, self._slots = device, forward, slots
         self._scheduler, self._ring, self._admission = scheduler, ring, admission
         self._depth = depth
         self._trace = trace or Trace()
+        self.watchdog = Watchdog(stall_timeout)
         self.results: deque[Result] = deque()
 
     def tick(self, inflight: Step | None) -> Step | None:
@@ -118,7 +122,9 @@ class Loop:
         """The one place where the host waits for the device."""
         began = self._device.now()
         try:
-            step.event.wait()
+            step.event.wait(self.watchdog.timeout)
+        except TimeoutError:
+            raise stalled(self.watchdog.timeout, self.state(step)) from None
         except Exception as error:
             what = f"{step.kind} step of {len(step.sequences)} rows"
             raise EngineError(f"the device failed in a {what}: {type(error).__name__}: {error}") from error
@@ -153,6 +159,11 @@ class Loop:
             if arrival.prepared is not None:
                 sequence.picture = self._scheduler.picture(arrival.prepared)
             self._scheduler.add(sequence)
+
+    def state(self, inflight: Step | None) -> str:
+        """What the engine holds, for a person who wonders why it does not go on."""
+        step = f"a {inflight.kind} step of {len(inflight.sequences)} rows" if inflight is not None else "nothing"
+        return f"{step} is in flight; {self._scheduler.state()}"
 
     def _advance(self, sequence: Sequence, sample: Sample) -> Demand | None:
         """Take in one row's sample; what the row demands next, where that hangs on it."""

@@ -221,6 +221,13 @@ class Scheduler:
             self._pages.release(picture.pages)
             del self._pictures[prepared]
 
+    def state(self) -> str:
+        return (
+            f"{len(self._running)} rows run, {len(self._unseen)} pictures wait to be encoded, {len(self._seen)} and "
+            f"{len(self._bare)} requests without one wait for a row, {self._pages.free} of {self._pages.capacity} "
+            "pages are free"
+        )
+
     def check_home(self) -> None:
         """Nothing is held. Called when a run has ended; what it finds would be a bug."""
         self._pages.check_home()

@@ -27,5 +27,6 @@ def open_engine(manifest: Manifest) -> AnyEngine:
         decision=engine.decision,
         stop_repetition=engine.stops_repetition,
         memory_fraction=engine.memory_fraction,
+        stall_timeout=engine.stall_timeout,
         policy=DecodePolicy(**manifest.image.model_dump()),
     )

@@ -67,6 +67,7 @@ class EngineOptions(Section):
     )
     depth: Literal[1, 2] = Field(default=2, description="1 or 2")
     memory_fraction: float = Field(default=0.9, gt=0, le=1, description="a number above 0 and at most 1")
+    stall_timeout: float = Field(default=300.0, gt=0, description="seconds, a number above 0")
     decision: Literal["masked", "reference"] = Field(default="masked", description="masked or reference")
     stop_repetition: bool | None = Field(default=None, description="true, false, or null to follow decision")
 

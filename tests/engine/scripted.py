@@ -65,7 +65,7 @@ class ScriptedGrammar:
 class PatientIntake(Intake):
     """Delivers nothing before everything is there, then in order of the requests' ids."""
 
-    def poll(self, *, wait: bool) -> list[Arrival]:
+    def poll(self, *, wait: bool, timeout: float | None = None) -> list[Arrival]:
         with self._lock:
             while not self._drained and self._error is None:
                 self._lock.wait()

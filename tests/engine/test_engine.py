@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 import photon
 from photon.core import Request
-from photon.errors import EngineError, UsageError
+from photon.errors import EngineError, StallError, UsageError
 from tests.reference import FOLDER, picture
 
 
@@ -242,3 +243,36 @@ def test_bfloat16_runs() -> None:
     results = list(engine.run([Request(skill, image(), skill, "cat", max_objects=3) for skill in ("detect", "point")]))
     engine.close()
     assert all(r.error is None for r in results)
+
+
+def test_a_hanging_device_is_noticed(monkeypatch: Any) -> None:
+    """The run ends with what was in flight and every thread's stack, and the engine is not used again."""
+    engine = photon.Engine.load("photon://tiny", stall_timeout=0.5)
+    gate = threading.Event()
+    text = type(engine._forward._model.text)
+    monkeypatch.setattr(text, "forward", lambda *args: gate.wait(20))
+    with pytest.raises(
+        StallError, match=r"no request was finished in 0.5 s; a prefill step of 1 rows is in flight"
+    ) as e:
+        list(engine.run([Request(0, small(), "point", "x", max_objects=1)]))
+    assert any("thread photon-compute" in note and "gate.wait" in note for note in e.value.__notes__)
+    with pytest.raises(UsageError, match="has stalled; load a new one"):
+        next(engine.run([]))
+    gate.set()
+    engine.close()
+
+
+def test_a_slow_caller_is_no_stall() -> None:
+    engine = photon.Engine.load("photon://tiny", stall_timeout=1.5)
+
+    def slowly() -> Iterator[Request]:
+        for i in range(2):
+            time.sleep(2.5)
+            yield Request(i, small(), "point", "x", max_objects=1)
+
+    answered = 0
+    for _ in engine.run(slowly()):
+        answered += 1
+        time.sleep(2)
+    engine.close()
+    assert answered == 2

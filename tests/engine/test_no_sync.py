@@ -103,7 +103,7 @@ def test_a_planted_call_is_caught(call: Callable[[Tensor], object], name: str) -
 
 
 class Reached:
-    def wait(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> None: ...
 
     def done(self) -> bool:
         return True
