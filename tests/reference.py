@@ -60,11 +60,13 @@ def assert_close(ours: torch.Tensor, name: str) -> None:
     assert error <= TOLERANCE * reference.abs().max().item(), f"{name}: off by {error:.2e}"
 
 
-def requests() -> dict[Any, tuple[Request, dict[str, Any]]]:
-    """Every request that the reference answered, with its answer, by id."""
+def requests(shared: bool = True) -> dict[Any, tuple[Request, dict[str, Any]]]:
+    """Every request that the reference answered, with its answer, by id. Not ``shared``: each has its own image."""
     asked: dict[Any, tuple[Request, dict[str, Any]]] = {}
 
     def ask(id: Any, image: photon.Image | None, skill: Any, prompt: str | None, answer: Any, **settings: Any) -> None:
+        if image is not None and not shared:
+            image = photon.Image(image.source)
         asked[id] = (Request(id, image, skill, prompt, **settings), answer)
 
     for name in IMAGES:

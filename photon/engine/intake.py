@@ -120,7 +120,8 @@ class Intake:
         with self._lock:
             if prepared.undelivered:
                 return False
-            if self._pictures.pop(id(prepared.image), None) is not None:
+            if self._pictures.get(id(prepared.image)) is prepared:  # not one that was made for it since
+                del self._pictures[id(prepared.image)]
                 self._charged -= _encoded_bytes(prepared.image)
                 self._lock.notify_all()
             return True

@@ -147,6 +147,7 @@ class Loop:
 
     def admit(self, arrivals: list[Arrival]) -> None:
         """Queue what has arrived; what cannot run is answered at once."""
+        refused = []
         for arrival in arrivals:
             try:
                 sequence = self._admission.sequence(arrival)
@@ -154,11 +155,13 @@ class Loop:
                 info = arrival.prepared.info if arrival.prepared is not None else None
                 self.results.append(failed(arrival.request.id, error, info))
                 if arrival.prepared is not None:
-                    self._scheduler.let_go(arrival.prepared)
+                    refused.append(arrival.prepared)
                 continue
             if arrival.prepared is not None:
                 sequence.picture = self._scheduler.picture(arrival.prepared)
             self._scheduler.add(sequence)
+        for prepared in refused:  # only now: another arrival may be about the same picture
+            self._scheduler.let_go(prepared)
 
     def state(self, inflight: Step | None) -> str:
         """What the engine holds, for a person who wonders why it does not go on."""

@@ -29,9 +29,9 @@ def test_alone(engine: photon.Engine, id: object) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("max_batch", [1, 3, 16])
-def test_all_in_one_shuffled_batch(depth: int, max_batch: int) -> None:
-    asked = requests()
+@pytest.mark.parametrize(("max_batch", "shared"), [(1, True), (3, True), (16, True), (8, False)])
+def test_all_in_one_shuffled_batch(depth: int, max_batch: int, shared: bool) -> None:
+    asked = requests(shared)
     engine = photon.Engine.load("photon://tiny", decision="reference", depth=depth, max_batch=max_batch)
     order = list(asked)
     random.Random(10 * depth + max_batch).shuffle(order)

@@ -29,14 +29,18 @@ def checked_device(engine: Engine, device: VirtualDevice) -> None:
     depth=st.sampled_from([1, 2]),
     max_batch=st.integers(1, 6),
     spare=st.integers(0, 12),
+    entries=st.integers(1, 3),
 )
 def test_answers_are_those_of_a_lone_request_and_everything_comes_home(
-    asks: list[tuple[str, int, int, bool]], seed: int, depth: int, max_batch: int, spare: int
+    asks: list[tuple[str, int, int, bool]], seed: int, depth: int, max_batch: int, spare: int, entries: int
 ) -> None:
     """Invariants 1 to 7: ``run`` itself checks that pages, rows, slots and ring are home."""
     device = VirtualDevice(seed=seed)
     base = micro.sizes(max_batch)
-    engine = micro.engine(device, depth=depth, max_batch=max_batch, pages=base.prefix_pages + base.suffix_pages + spare)
+    pages = base.prefix_pages + base.suffix_pages + spare
+    engine = micro.engine(
+        device, depth=depth, max_batch=max_batch, pages=pages, embeddings=entries, ring=entries, rows=max_batch + 1
+    )
     checked_device(engine, device)
     wanted = {}
     requests = []
