@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 
 from photon.core import Image, ImageInfo, Request, Result
+from photon.device.choose import DeviceName, open_device
 from photon.device.device import Device
-from photon.device.threads import ThreadDevice
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
 from photon.engine.intake import Intake, Prepared
@@ -99,7 +99,7 @@ class Engine:
         cls,
         model: str,
         *,
-        device: Literal["auto", "cpu"] = "auto",
+        device: DeviceName = "auto",
         dtype: Literal["auto", "float32", "bfloat16"] = "auto",
         max_batch: int | Literal["auto"] = "auto",
         depth: int = 2,
@@ -116,14 +116,15 @@ class Engine:
 
         ``decision`` "reference" answers exactly as the public reference implementation does, which also means that
         repetition is not stopped unless ``stop_repetition`` says so. ``tokenizer``: a folder or hub id for checkpoints
-        that come without one. ``policy``: how pictures are decoded. ``dtype`` auto is float32 on a CPU.
+        that come without one. ``policy``: how pictures are decoded. ``device`` auto is the
+        CPU; ``dtype`` auto is float32 there and bfloat16 on CUDA.
         ``stall_timeout``: seconds without a finished request after which a run ends as a ``StallError``. Raises
         ``UsageError`` for anything wrong with arguments or files, ``InputError`` when a hub is out of reach.
         """
         _check(device=device, dtype=dtype, max_batch=max_batch, depth=depth, decision=decision)
         if not 0 < memory_fraction <= 1:
             raise UsageError(f"memory_fraction must be in (0, 1], not {memory_fraction!r}")
-        on = ThreadDevice()
+        on = open_device(device)
         try:
             loaded = load_model(
                 model,
@@ -131,7 +132,7 @@ class Engine:
                 tokenizer=tokenizer,
                 tokenizer_revision=tokenizer_revision,
                 device=on.torch_device,
-                dtype=torch.bfloat16 if dtype == "bfloat16" else torch.float32,
+                dtype=_dtype(dtype, on),
             )
             sizes = choose_sizes(
                 loaded.model.config,
@@ -240,10 +241,16 @@ class Engine:
         return info, entry
 
 
+def _dtype(name: str, device: Device) -> torch.dtype:
+    if name == "auto":
+        return torch.float32 if device.torch_device.type == "cpu" else torch.bfloat16
+    return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
 def _check(**choices: object) -> None:
     """Refuse arguments that are none of the choices, before anything is loaded."""
     allowed = {
-        "device": ("auto", "cpu"),
+        "device": ("auto", "cpu", "cuda"),
         "dtype": ("auto", "float32", "bfloat16"),
         "depth": (1, 2),
         "decision": ("masked", "reference"),

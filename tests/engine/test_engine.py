@@ -202,6 +202,8 @@ def test_one_run_at_a_time(engine: photon.Engine) -> None:
     ("arguments", "message"),
     [
         ({"depth": 3}, "depth must be 1 or 2, not 3"),
+        ({"device": "gpu"}, "device must be auto or cpu or cuda, not 'gpu'"),
+        ({"device": "cuda"}, "device cuda: this torch finds no CUDA device"),
         ({"decision": "best"}, "decision must be masked or reference, not 'best'"),
         ({"dtype": "float16"}, "dtype must be auto or float32 or bfloat16"),
         ({"max_batch": 0}, "max_batch must be auto or an integer of at least 1"),
