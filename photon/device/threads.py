@@ -7,7 +7,6 @@ of pictures go on while a forward runs.
 from __future__ import annotations
 
 import math
-import os
 import queue
 import threading
 import time
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from photon.device.device import Event, Operation, Stream
+from photon.device.memory import available_bytes
 
 
 class ThreadEvent:
@@ -83,7 +83,7 @@ class ThreadDevice:
         return time.perf_counter()
 
     def free_bytes(self) -> int:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return available_bytes()
 
     def drain(self) -> None:
         for stream in self._queues:

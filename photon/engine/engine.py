@@ -12,6 +12,7 @@ from photon.device.choose import DeviceName, open_device
 from photon.device.device import Device
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
+from photon.engine.gate import ByteGate
 from photon.engine.intake import Intake, Prepared
 from photon.engine.loop import Loop
 from photon.engine.pages import PagePool
@@ -27,7 +28,7 @@ from photon.engine.step import Step
 from photon.engine.trace import Trace
 from photon.engine.watchdog import stalled
 from photon.errors import EngineError, StallError, UsageError
-from photon.images.decode import DecodePolicy, decode
+from photon.images.decode import DecodePolicy, decode, decoded_bytes
 from photon.kernels.paged import KVPool
 from photon.models.load import LoadedModel, load_model
 from photon.models.region import coordinate_values, size_values
@@ -35,6 +36,9 @@ from photon.models.tiling import crop_count, cut_crops, select_tiling
 from photon.skills.registry import script_for
 from photon.skills.skill import Decision, SkillContext
 
+_MOST_ROWS = 4096
+_DECODED_BYTES = 512 << 20
+"""Pixels that decoding threads hold at a time."""
 _HEARTBEAT = 1.0
 """Seconds that an engine with nothing to do sleeps at most before it looks whether it has stalled."""
 
@@ -92,7 +96,8 @@ class Engine:
         self._ring = CropRing(device, entries=sizes.ring, crops=crops, side=side)
         self._trace = Trace()
         self._stall_timeout = stall_timeout
-        self._busy = self._broken = False
+        self._gate = ByteGate(_DECODED_BYTES)
+        self._busy = self._broken = self._closed = False
 
     @classmethod
     def load(
@@ -118,7 +123,7 @@ class Engine:
         repetition is not stopped unless ``stop_repetition`` says so. ``tokenizer``: a folder or hub id for checkpoints
         that come without one. ``policy``: how pictures are decoded. ``device`` auto is the
         CPU; ``dtype`` auto is float32 there and bfloat16 on CUDA.
-        ``stall_timeout``: seconds without a finished request after which a run ends as a ``StallError``. Raises
+        ``stall_timeout``: seconds without a finished step after which a run ends as a ``StallError``. Raises
         ``UsageError`` for anything wrong with arguments or files, ``InputError`` when a hub is out of reach.
         """
         _check(device=device, dtype=dtype, max_batch=max_batch, depth=depth, decision=decision)
@@ -168,9 +173,13 @@ class Engine:
         is; one of the device ends it as an ``EngineError``. ``trace`` is given the record of every step at its commit:
         ``TraceFile(path).write``, or a list's ``append``.
         """
-        if self._busy or self._broken:
-            why = "is already running; finish or close that run first" if self._busy else "has stalled; load a new one"
-            raise UsageError(f"this engine {why}")
+        for state, why in (
+            (self._broken, "has stalled; load a new one"),
+            (self._closed, "is closed; load a new one"),
+            (self._busy, "is already running; finish or close that run first"),
+        ):
+            if state:
+                raise UsageError(f"this engine {why}")
         self._busy = True
         self._trace = Trace(trace)
         self._ring.open()
@@ -218,7 +227,7 @@ class Engine:
             raise
         finally:
             self._ring.close()
-            intake.close()
+            intake.close(wait=not self._broken)
             self._busy = False
 
     def _recover(self) -> None:
@@ -229,15 +238,18 @@ class Engine:
         self._slots.reset()
 
     def close(self) -> None:
-        """Stop the device's threads; the engine cannot run after."""
-        self._device.close()
+        """Stop the device; the engine cannot run after. What hangs is left behind and ends with the process."""
+        if not self._broken and not self._closed:
+            self._device.close()
+        self._closed = True
 
     def _prepare(self, image: Image) -> tuple[ImageInfo, RingEntry]:
         """On a decoding thread: the picture's crops, in the ring."""
-        picture, info = decode(image.source, self._policy)
-        tiling = select_tiling(picture.height, picture.width, self._vision)
-        entry = self._ring.acquire(crop_count(tiling), tiling)
-        cut_crops(picture, tiling, self._vision, entry.pixels.numpy())
+        with self._gate.hold(decoded_bytes(image.source, self._policy)):
+            picture, info = decode(image.source, self._policy)
+            tiling = select_tiling(picture.height, picture.width, self._vision)
+            entry = self._ring.acquire(crop_count(tiling), tiling)
+            cut_crops(picture, tiling, self._vision, entry.pixels.numpy())
         return info, entry
 
 
@@ -259,5 +271,5 @@ def _check(**choices: object) -> None:
         if choices[name] not in values:
             raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {choices[name]!r}")
     batch = choices["max_batch"]
-    if batch != "auto" and not (isinstance(batch, int) and batch >= 1):
-        raise UsageError(f"max_batch must be auto or an integer of at least 1, not {batch!r}")
+    if batch != "auto" and not (isinstance(batch, int) and 1 <= batch <= _MOST_ROWS):
+        raise UsageError(f"max_batch must be auto or an integer from 1 to {_MOST_ROWS}, not {batch!r}")

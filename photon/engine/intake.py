@@ -8,11 +8,11 @@ beyond that the feeder stops pulling. Knows nothing of models: what "prepare" an
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,9 +72,15 @@ class Intake:
         self._fed = False
         self._closed = False
         self._error: BaseException | None = None
-        self._pool = ThreadPoolExecutor(workers or min(16, os.cpu_count() or 1), thread_name_prefix="photon-prepare")
-        self._feeder = threading.Thread(target=self._feed, args=(requests,), name="photon-feeder", daemon=True)
-        self._feeder.start()
+        self._to_prepare: queue.SimpleQueue[Prepared | None] = queue.SimpleQueue()
+        # Daemons, all of them: one that hangs must not keep the process from ending.
+        self._workers = [
+            threading.Thread(target=self._serve, name=f"photon-prepare-{n}", daemon=True)
+            for n in range(workers or min(16, len(os.sched_getaffinity(0))))
+        ]
+        feeder = threading.Thread(target=self._feed, args=(requests,), name="photon-feeder", daemon=True)
+        for thread in (*self._workers, feeder):
+            thread.start()
 
     # The engine's side.
 
@@ -95,9 +101,9 @@ class Intake:
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is inside and nothing more will come."""
+        """Nothing is inside and nothing more will come, and nothing went wrong that ``poll`` has yet to raise."""
         with self._lock:
-            return self._drained and not self._ready
+            return self._drained and not self._ready and self._error is None
 
     @property
     def inside(self) -> int:
@@ -126,12 +132,16 @@ class Intake:
                 self._lock.notify_all()
             return True
 
-    def close(self) -> None:
-        """Stop pulling and preparing. Waits for pictures that are being prepared, not for the caller's iterable."""
+    def close(self, *, wait: bool = True) -> None:
+        """Stop pulling and preparing. With ``wait``, waits for pictures that are being prepared; never for the caller's
+        iterable."""
         with self._lock:
             self._closed = True
             self._lock.notify_all()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for _ in self._workers:
+            self._to_prepare.put(None)
+        for worker in self._workers if wait else ():
+            worker.join()
 
     # The feeder's and the workers' side.
 
@@ -175,7 +185,7 @@ class Intake:
             else:
                 self._waiting.setdefault(prepared, []).append(arrival)
             if fresh:
-                self._pool.submit(self._work, prepared)
+                self._to_prepare.put(prepared)
         return True
 
     def _room(self, image: Image | None) -> bool:
@@ -185,6 +195,11 @@ class Intake:
         if image is None or id(image) in self._pictures or not self._charged:
             return True
         return self._charged + _encoded_bytes(image) <= self._budget
+
+    def _serve(self) -> None:
+        while (prepared := self._to_prepare.get()) is not None:
+            if not self._closed:
+                self._work(prepared)
 
     def _work(self, prepared: Prepared) -> None:
         try:

@@ -102,6 +102,7 @@ class Loop:
     def commit(self, step: Step) -> None:
         """Take in a step, once it is reached."""
         waited = self._wait(step)
+        self.watchdog.progress()
         for picture in step.pictures if step.kind == "vision" else ():
             self._ring.release(picture.prepared.take_content())
         rows: list[int] = []

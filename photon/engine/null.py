@@ -1,7 +1,7 @@
 """``photon://null``: an engine without a model, for dry runs and for testing jobs at speed.
 
 Pictures are decoded as for a real model, so that broken ones fail as they would; the answers are scripted, a function
-of the request's id, skill and prompt alone. Imports no torch.
+of the request's id (in a job: the row's place in the plan), skill and prompt alone. Imports no torch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from random import Random
 from typing import Any
 
 from photon.core import Box, Failure, Image, ImageInfo, Point, Request, Result, Timings
+from photon.engine.gate import ByteGate
 from photon.engine.intake import Arrival, Intake
 from photon.engine.record import Listener
-from photon.images.decode import DecodePolicy, decode
+from photon.images.decode import DecodePolicy, decode, decoded_bytes
 
 _MOST_OBJECTS = 4
 
@@ -27,6 +28,7 @@ class NullEngine:
 
     def __init__(self, policy: DecodePolicy | None = None) -> None:
         self._policy = policy or DecodePolicy()
+        self._gate = ByteGate(512 << 20)
         self.facts: dict[str, object] = {"fingerprint": self.fingerprint, "meaningless": True}
 
     def run(self, requests: Iterable[Request], *, trace: Listener | None = None) -> Iterator[Result]:
@@ -47,7 +49,8 @@ class NullEngine:
         """Nothing to stop."""
 
     def _prepare(self, image: Image) -> tuple[ImageInfo, None]:
-        return decode(image.source, self._policy)[1], None
+        with self._gate.hold(decoded_bytes(image.source, self._policy)):
+            return decode(image.source, self._policy)[1], None
 
 
 def _answer(arrival: Arrival) -> Result:

@@ -183,9 +183,10 @@ def _pick(logits: Tensor) -> tuple[Tensor, Tensor]:
 def draw(logits: Tensor, temperatures: Tensor, top_ps: Tensor | None, seeds: Tensor, positions: Tensor) -> Tensor:
     """Draw ids [n] from softmax(logits / temperature), cut to the top-p nucleus; all arguments per row.
 
-    The nucleus drops what lies behind a cumulative mass of more than top_p, as the reference does.
+    The nucleus drops what lies behind a cumulative mass of more than top_p, as the reference does. Temperatures beyond
+    1/1000 and 1000 act like these: as good as greedy, and as good as uniform.
     """
-    scores = (logits / temperatures[:, None]).log_softmax(dim=-1)
+    scores = (logits / temperatures[:, None].clamp(1e-3, 1e3)).log_softmax(dim=-1)
     if top_ps is not None:
         ordered, order = scores.sort(dim=-1, descending=True, stable=True)
         mass = ordered.exp()

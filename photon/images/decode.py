@@ -97,6 +97,15 @@ def probe(source: object, policy: DecodePolicy) -> tuple[int, int]:
         return open_header(file, policy.max_pixels).size
 
 
+def decoded_bytes(source: object, policy: DecodePolicy) -> int:
+    """Bytes that the picture takes as RGB, by its header; 0 where the header tells nothing, as ``decode`` will."""
+    try:
+        width, height = probe(source, policy)
+    except ImageError:
+        return 0
+    return 3 * width * height
+
+
 def _finish(picture: Image.Image, policy: DecodePolicy, digest: str | None) -> tuple[Image.Image, ImageInfo]:
     mode, n_frames = picture.mode, _count_frames(picture)
     # Pillow turns TIFFs, and no other format, while it loads them, and forgets the orientation. PNGs may have it last.

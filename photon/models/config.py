@@ -126,6 +126,13 @@ class TokenConfig:
         """Whether the special ids for answers, coordinates and sizes exist (checkpoints from June 2025 on)."""
         return any(self.answer_id in ids for t in self.templates.values() if t for ids in t.values())
 
+    @property
+    def highest_id(self) -> int:
+        """Of the ends and the templates, and of the special ids where they have a role."""
+        ids = [i for t in self.templates.values() if t for part in t.values() for i in part]
+        special = (self.answer_id, self.thinking_id, self.coord_id, self.size_id) if self.grounded else ()
+        return max(self.bos_id, self.eos_id, *special, *ids)
+
     @classmethod
     def codegen(cls) -> TokenConfig:
         """The generation up to April 2025: GPT-2 ids, templates in plain words."""
@@ -193,14 +200,42 @@ class MoondreamConfig:
         for good, rule in rules:
             if not good:
                 raise UsageError(f"{where}: {rule}")
+        if self.tokens is not None and (highest := self.tokens.highest_id) >= text.vocab_size:
+            raise UsageError(f"{where}: tokenizer names the id {highest}, but text.vocab_size is {text.vocab_size}")
 
 
 def _section(kind: type[T], raw: dict[str, Any], name: str, where: str) -> T:
     values = raw.get(name) or {}
+    if not isinstance(values, dict):
+        raise UsageError(f"{where}: {name} must be a mapping, not {values!r}")
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for key in values:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ", and it may change what the model computes"
             raise UsageError(f"{where}: {name}.{key} is not a Moondream 2 setting{hint}")
+        _check_value(kind, key, values[key], f"{where}: {name}.{key}")
     return kind(**values)
+
+
+def _check_value(kind: type[Any], key: str, value: object, where: str) -> None:
+    """Sizes are positive integers, ids and margins may be 0, templates are lists of ids by name and part."""
+    if key == "templates":
+        _check_templates(value, where)
+    elif not (value is None and getattr(kind(), key) is None):
+        least = 0 if key.endswith("_id") or key == "overlap_margin" else 1
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UsageError(f"{where} must be an integer of at least {least}, not {value!r}")
+
+
+def _check_templates(value: object, where: str) -> None:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} must map skills to templates, not be {value!r}")
+    for skill, template in value.items():
+        if template is None:
+            continue
+        good = isinstance(template, dict) and all(
+            isinstance(ids, list) and all(isinstance(i, int) and i >= 0 for i in ids) for ids in template.values()
+        )
+        if not good or (skill != "caption" and not {"prefix", "suffix"} <= template.keys()):
+            raise UsageError(f"{where}.{skill} must hold lists of ids: by length for caption, else prefix and suffix")

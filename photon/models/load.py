@@ -77,7 +77,7 @@ def _folder(name: str, revision: str | None, key: str, revision_key: str, patter
     path = Path(name)
     if path.is_dir():
         return path
-    if path.is_file() and key == "model.tokenizer":
+    if path.is_file() and path.name == "tokenizer.json" and key == "model.tokenizer":
         return path.parent
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         raise UsageError(f"{key}: there is no folder {name}")

@@ -106,10 +106,10 @@ def _files(folder: Path) -> Iterator[Path]:
         return
     try:
         shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{index}: not a safetensors index: {error!r}") from None
     for shard in shards:
-        path = folder / shard
+        path = folder / str(shard)
         if path.parent != folder or not path.exists():
             raise UsageError(f"{index}: names the shard {shard!r}, which is not in {folder}")
         yield path

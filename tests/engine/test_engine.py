@@ -13,6 +13,7 @@ import pytest
 
 import photon
 from photon.core import Request
+from photon.engine.null import NullEngine
 from photon.errors import EngineError, StallError, UsageError
 from tests.reference import FOLDER, picture
 
@@ -206,7 +207,7 @@ def test_one_run_at_a_time(engine: photon.Engine) -> None:
         ({"device": "cuda"}, "device cuda: this torch finds no CUDA device"),
         ({"decision": "best"}, "decision must be masked or reference, not 'best'"),
         ({"dtype": "float16"}, "dtype must be auto or float32 or bfloat16"),
-        ({"max_batch": 0}, "max_batch must be auto or an integer of at least 1"),
+        ({"max_batch": 0}, "max_batch must be auto or an integer from 1 to 4096"),
         ({"memory_fraction": 2}, r"memory_fraction must be in \(0, 1\]"),
         ({"memory_fraction": 1e-9}, "one request needs .* GB of key/value memory"),
     ],
@@ -253,9 +254,7 @@ def test_a_hanging_device_is_noticed(monkeypatch: Any) -> None:
     gate = threading.Event()
     text = type(engine._forward._model.text)
     monkeypatch.setattr(text, "forward", lambda *args: gate.wait(20))
-    with pytest.raises(
-        StallError, match=r"no request was finished in 0.5 s; a prefill step of 1 rows is in flight"
-    ) as e:
+    with pytest.raises(StallError, match=r"no step was finished in 0.5 s; a prefill step of 1 rows is in flight") as e:
         list(engine.run([Request(0, small(), "point", "x", max_objects=1)]))
     assert any("thread photon-compute" in note and "gate.wait" in note for note in e.value.__notes__)
     with pytest.raises(UsageError, match="has stalled; load a new one"):
@@ -278,3 +277,45 @@ def test_a_slow_caller_is_no_stall() -> None:
         time.sleep(2)
     engine.close()
     assert answered == 2
+
+
+def test_an_iterable_that_fails_at_any_moment_ends_the_run(engine: photon.Engine) -> None:
+    """Also when the engine is idle, and when the caller is slow: an end that looks like a good one would lose rows."""
+
+    def breaks_off(after: int) -> Iterator[Request]:
+        for i in range(after):
+            yield Request(i, small(), "point", "x", max_objects=1)
+        raise OSError("the disk is gone")
+
+    def consume(run: Iterator[object], pause: float) -> None:
+        for _ in run:
+            time.sleep(pause)
+
+    null = NullEngine()
+    for attempt in range(60):
+        for asked in (engine, null):
+            with pytest.raises(OSError, match="the disk is gone"):
+                consume(asked.run(breaks_off(attempt % 3)), 0.002 * (attempt % 2))
+    with pytest.raises(AttributeError):
+        list(engine.run([None]))  # type: ignore[list-item]
+
+
+def test_a_refused_question_leaves_the_others_about_its_image_alone(engine: photon.Engine) -> None:
+    for attempt in range(5):
+        shared = small()
+        asked = [
+            Request("refused", shared, "query", "why " * 3000),
+            Request("refused too", shared, "query", "why " * 3000),
+            Request("fine", shared, "point", "x", max_objects=1),
+        ]
+        asked = asked[attempt % 3 :] + asked[: attempt % 3]
+        codes = {r.id: r.error.code if r.error else None for r in engine.run(asked)}
+        assert codes == {"refused": "PROMPT_TOO_LONG", "refused too": "PROMPT_TOO_LONG", "fine": None}
+
+
+def test_a_closed_engine_says_so() -> None:
+    engine = photon.Engine.load("photon://tiny")
+    engine.close()
+    engine.close()
+    with pytest.raises(UsageError, match="is closed; load a new one"):
+        next(engine.run([]))

@@ -56,6 +56,16 @@ def test_hub_layout(tmp_path: Path) -> None:
         (tiny(region__dim=64), "region.dim must equal text.dim"),
         (tiny(text__moe={"num_experts": 64}), "Moondream 3"),
         (tiny(vision__crop_size=380), "multiple of enc_patch_size"),
+        (tiny(text__dim="48"), "text.dim must be an integer of at least 1, not '48'"),
+        (tiny(text__n_heads=0), "text.n_heads must be an integer of at least 1, not 0"),
+        (tiny(text__n_layers=-1), "text.n_layers must be an integer of at least 1"),
+        (tiny(vision__max_crops=True), "vision.max_crops must be an integer of at least 1, not True"),
+        ({"text": [1]}, r"text must be a mapping, not \[1\]"),
+        (tiny(tokenizer__templates=None), "tokenizer.templates must map skills to templates"),
+        (tiny(tokenizer__templates={"detect": {"prefix": [1]}}), "templates.detect must hold lists of ids"),
+        (tiny(tokenizer__templates={"caption": "short"}), "templates.caption must hold lists of ids"),
+        (tiny(tokenizer__answer_id="3"), "tokenizer.answer_id must be an integer of at least 0, not '3'"),
+        (tiny(tokenizer__coord_id=512), "tokenizer names the id 512, but text.vocab_size is 512"),
     ],
 )
 def test_wrong_configurations(raw: dict[str, Any], message: str) -> None:
