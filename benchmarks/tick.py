@@ -11,66 +11,28 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import sys
 import time
-from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-import photon
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from photon.core import Request
-from photon.device.device import Event, Operation, Stream
 from photon.engine.engine import Engine
 from photon.engine.intake import Arrival, Prepared
 from photon.engine.loop import Loop
 from photon.engine.scheduler import Scheduler
 from photon.skills.registry import script_for
 from tests.engine import micro
-
-
-class Reached:
-    def wait(self, timeout: float | None = None) -> None: ...
-
-    def done(self) -> bool:
-        return True
-
-    def span(self) -> tuple[float, float]:
-        return 0.0, 0.0
-
-
-class InstantDevice:
-    """Everything is done the moment it is launched, because nothing is."""
-
-    torch_device = torch.device("cpu")
-
-    def __init__(self) -> None:
-        self._event = Reached()
-
-    def launch(self, stream: Stream, operation: Operation, after: Sequence[Event] = ()) -> Event:
-        return self._event
-
-    def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
-        return torch.zeros(*shape, dtype=dtype)
-
-    host_buffer = buffer
-
-    def host_access(self, *, reads: Sequence[Tensor] = (), writes: Sequence[Tensor] = ()) -> None: ...
-
-    def now(self) -> float:
-        return time.perf_counter()
-
-    def free_bytes(self) -> int:
-        return 1 << 40
-
-    def drain(self) -> None: ...
-
-    def close(self) -> None: ...
+from tests.engine.instant import InstantDevice
 
 
 def full_loop(rows: int) -> Loop:
     """A loop whose table is full of running rows: a third each of detect, point and text, several to an image."""
-    engine: Engine = micro.engine(InstantDevice(), max_batch=rows, pages=100_000)
+    engine: Engine = micro.engine(InstantDevice(runs=False), max_batch=rows, pages=100_000)
     context = engine._context
     scheduler = Scheduler(engine._sizes, engine._pages, engine._table, engine._admission.prefix_len, lambda _: True)
     loop = Loop(
@@ -89,12 +51,6 @@ def full_loop(rows: int) -> Loop:
     for slot in engine._slots._all:
         slot.landed[:] = torch.tensor([7.0, 3.0, 4.0, 0.25, 0.5, 0.5])
     return loop
-
-
-def timed(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -142,5 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert photon.__version__
     main()

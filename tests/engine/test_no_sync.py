@@ -7,7 +7,7 @@ the level of torch's functions; and the tick runs on meta tensors, which have no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from photon.core import Request
-from photon.device.device import Event, Operation, Stream
+from photon.device.device import Operation
 from photon.device.virtual import VirtualDevice
 from photon.engine.intake import Arrival, Prepared
 from photon.engine.loop import Loop
@@ -25,6 +25,7 @@ from photon.models.load import LoadedModel
 from photon.models.moondream import Moondream
 from photon.skills.registry import script_for
 from tests.engine import micro
+from tests.engine.instant import InstantDevice
 
 _FORBIDDEN = {
     "item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__", "__array__", "nonzero",
@@ -102,49 +103,6 @@ def test_a_planted_call_is_caught(call: Callable[[Tensor], object], name: str) -
     assert "StopsTheHost" in str(caught.value) or isinstance(caught.value, StopsTheHost)
 
 
-class Reached:
-    def wait(self, timeout: float | None = None) -> None: ...
-
-    def done(self) -> bool:
-        return True
-
-    def span(self) -> tuple[float, float]:
-        return 0.0, 0.0
-
-
-class MetaDevice:
-    """Runs operations at once, on tensors that have shapes and no values; what would be read back is scripted."""
-
-    torch_device = torch.device("meta")
-
-    def __init__(self) -> None:
-        self.ran = 0
-
-    def launch(self, stream: Stream, operation: Operation, after: Sequence[Event] = ()) -> Event:
-        if stream != "readback":
-            self.ran += 1
-            operation.run()
-        return Reached()
-
-    def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
-        return torch.zeros(*shape, dtype=dtype, device="meta")
-
-    def host_buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
-        return torch.zeros(*shape, dtype=dtype)
-
-    def host_access(self, *, reads: Sequence[Tensor] = (), writes: Sequence[Tensor] = ()) -> None: ...
-
-    def now(self) -> float:
-        return 0.0
-
-    def free_bytes(self) -> int:
-        return 1 << 40
-
-    def drain(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @pytest.mark.parametrize("depth", [1, 2])
 def test_the_tick_runs_without_any_values(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vision, prefill and decode steps, with free, banned, decided, forced and drawn rows, on meta tensors."""
@@ -152,7 +110,7 @@ def test_the_tick_runs_without_any_values(depth: int, monkeypatch: pytest.Monkey
     model = Moondream(real.model.config)
     model.text.rope = model.text.rope.to("meta")
     monkeypatch.setattr(micro, "loaded", lambda: LoadedModel(model, real.tokens, real.tokenizer, "meta"))
-    device = MetaDevice()
+    device = InstantDevice(runs=True, kind="meta")
     engine = micro.engine(device, depth=depth, max_batch=8)
     scheduler = Scheduler(engine._sizes, engine._pages, engine._table, engine._admission.prefix_len, lambda _: True)
     loop = Loop(engine._device, engine._forward, engine._slots, scheduler, engine._ring, engine._admission, depth)
