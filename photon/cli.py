@@ -147,8 +147,8 @@ def _errors_told(as_json: bool) -> Iterator[None]:
             {"line": problem.line, "key": problem.key, "message": problem.message}
             for problem in getattr(error, "problems", ())
         ]
-    except KeyboardInterrupt:
-        message, code, problems = "interrupted; the chunks that were whole are on disk", INTERRUPTED, []
+    except KeyboardInterrupt as error:
+        message, code, problems = "; ".join(["interrupted", *getattr(error, "__notes__", ())]), INTERRUPTED, []
     else:
         return
     typer.echo(f"{PROGRAM}: error: {message}", err=True)

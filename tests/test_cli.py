@@ -180,6 +180,30 @@ def test_a_bug_keeps_its_traceback(manifest_file: Write) -> None:
     assert "photon-batch: error" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_ctrl_c_before_anything_is_written(manifest_file: Write, command: str) -> None:
+    manifest_file()
+    broken = "import photon.job.load as l; l.load_manifest = lambda p: (_ for _ in ()).throw(KeyboardInterrupt); "
+    script = broken + COMMAND[-1]
+    done = subprocess.run(
+        [sys.executable, "-c", script, command, "m.yaml"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "photon-batch: error: interrupted\n")
+
+
+@pytest.mark.usefixtures("rows")
+def test_input_in_the_output_folder(manifest_file: Write) -> None:
+    manifest_file(output="{dir: .}")
+    for arguments in (["validate"], ["run"], ["run", "--fresh"]):
+        done = photon_batch(*arguments, "m.yaml")
+        assert done.returncode == 2
+        assert done.stderr == (
+            "photon-batch: error: m.yaml:2: input.parquet: rows.parquet lies in output.dir, ., "
+            "which is for results alone; choose another output.dir\n"
+        )
+    assert Path("rows.parquet").exists()
+
+
 def test_ctrl_c_keeps_whole_chunks(manifest_file: Write) -> None:
     write_parquet(Path("rows.parquet"), [png(size=(300, 300))] * 3000)
     manifest_file(output="{dir: out, chunk_rows: 50}", tasks="\n" + DEFAULT_TASKS.rstrip())

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from photon.data.columns import Columns
-from photon.data.files import reading
+from photon.data.files import is_remote, reading
 from photon.data.row import Row, RowRef
 from photon.errors import InputError
 
@@ -50,6 +50,10 @@ class GroupedFiles:
     def schema(self) -> pa.Schema:
         return self._schema
 
+    @property
+    def files(self) -> Sequence[str]:
+        return [file for file in self._files if not is_remote(file)]
+
     def count(self) -> int:
         for file in self._files:
             if file not in self._sizes:
@@ -61,16 +65,16 @@ class GroupedFiles:
         stop = float("inf") if limit is None else start + limit
         index = 0  # of the first row of what comes next
         for file in self._files:
-            if index >= stop:
+            if max(index, start) >= stop:
                 return
             known = self._sizes.get(file)
             if known is not None and index + sum(known) <= start:  # not even opened
                 index += sum(known)
                 continue
             for row in self._rows_of(file, index, start):
-                if row.index >= stop:
-                    return
                 yield row
+                if row.index + 1 >= stop:  # not one row further: a sample does not depend on what it leaves out
+                    return
             index += sum(self._sizes[file])
 
     def _rows_of(self, file: str, index: int, start: int) -> Iterator[Row]:
@@ -98,8 +102,10 @@ class GroupedFiles:
             if batch is None:
                 break
             for n in range(max(0, first - seen), batch.num_rows):
-                with reading(file):
-                    cells = {name: array[n].as_py() for name, array in zip(needed, arrays, strict=True)}
+                cells: dict[str, object] = {}
+                for name, array in zip(needed, arrays, strict=True):
+                    with reading(f"column {name!r} in row {seen + n} of group {group} of {file}"):
+                        cells[name] = array[n].as_py()
                 yield seen + n, cells
             seen += batch.num_rows
         if seen != self._sizes[file][group]:

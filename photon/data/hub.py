@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from photon.data.columns import Columns
-from photon.data.files import reading
+from photon.data.files import is_remote, reading
 from photon.data.parquet import ParquetSource
-from photon.data.row import Row, RowRef, Source
+from photon.data.row import Row, RowRef
 from photon.errors import InputError, PhotonError, UsageError
 
 _OURS = ("path", "name", "split", "revision", "streaming", "trust_remote_code", "cache_dir")
@@ -52,8 +52,9 @@ class HubSource:
             builder = _builder(name, config, revision, options)
             files = _parquet_files(builder, split) if options.keys() <= {"data_dir", "data_files"} else []
             dataset = None if files else builder.as_streaming_dataset(split=split)
+            self._files = _local_files(builder)
         if files:
-            self._source: Source = ParquetSource(files, image=image, id=id, columns=columns)
+            self._source: ParquetSource | _StreamedSource = ParquetSource(files, image=image, id=id, columns=columns)
         else:
             label = f"{name}@{revision}/{split}" if revision else f"{name}/{split}"
             self._source = _StreamedSource(label, dataset, Columns(image, id, tuple(columns)))
@@ -61,6 +62,10 @@ class HubSource:
     @property
     def schema(self) -> pa.Schema:
         return self._source.schema
+
+    @property
+    def files(self) -> Sequence[str]:
+        return self._files
 
     def count(self) -> int | None:
         return self._source.count()
@@ -89,7 +94,7 @@ class _StreamedSource:
         with reading(self._label):
             examples = islice(self._dataset, start, None if limit is None else start + limit)
         for index in count(start):
-            with reading(self._label):
+            with reading(f"row {index} of {self._label}"):
                 cells = next(examples, None)
                 if cells is None:
                     return
@@ -158,6 +163,12 @@ def _parquet_files(builder: Any, split: str) -> list[str]:
     if not isinstance(builder, Parquet):
         return []
     return [str(file) for file in (builder.config.data_files or {}).get(split, ())]
+
+
+def _local_files(builder: Any) -> list[str]:
+    """The files of every split that are on this machine."""
+    splits = (builder.config.data_files or {}).values()
+    return [str(file) for files in splits for file in files if not is_remote(str(file))]
 
 
 @contextmanager

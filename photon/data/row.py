@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,6 +46,10 @@ class Source(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """All columns of the input, whether read or not."""
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The local files that the rows come from, pictures that rows name by their path left out."""
 
     def count(self) -> int | None:
         """The number of rows, None where only reading them would tell."""

@@ -5,29 +5,19 @@ The ledger, generations of a part and the removal of what a killed process left 
 
 from __future__ import annotations
 
-import errno
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 
-from photon.errors import OutputError
+from photon.data.disk import blaming, sync_folder
 
 # Arrow's 32-bit offsets end at 2 GiB a column, and readers take a batch at a time.
 _BATCH_BYTES = 64 << 20
-_ADVICE = {
-    errno.ENOSPC: "the disk is full: free space and run again, nothing is lost",
-    errno.EDQUOT: "the quota is used up: free space and run again, nothing is lost",
-    errno.EFBIG: "the file is too large for the file system or the process limit: write smaller chunks",
-    errno.EACCES: "no permission: choose another output folder or change its owner",
-    errno.EPERM: "no permission: choose another output folder or change its owner",
-    errno.EROFS: "the file system is read-only: choose another output folder",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +39,7 @@ class PartWriter:
         self._folder = Path(folder)
         self._schema = schema
         self._open = pa.ipc.new_file if ipc == "file" else pa.ipc.new_stream
-        with _blaming(self._folder):
+        with blaming(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         # At the first conversion pyarrow imports pandas, 49 MB: before the run, not under it on the writer's thread.
         pa.RecordBatch.from_pylist([], schema=schema)
@@ -64,7 +54,7 @@ class PartWriter:
             raise ValueError(f"chunk must not be negative, but is {chunk}")
         path = self._folder / f"part-{chunk:06d}.arrow"
         temporary = self._folder / f".{path.name}.{uuid.uuid4().hex[:12]}.tmp"
-        with _blaming(path):
+        with blaming(path):
             try:
                 self._write(temporary, rows)
                 size = temporary.stat().st_size
@@ -101,25 +91,10 @@ class PartWriter:
     def _sync_folder(self, path: Path) -> None:
         """Make the new name last. Where that fails, take the name back."""
         try:
-            handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-        except OSError as error:
-            if error.errno in (errno.EINVAL, errno.ENOTSUP):  # some network file systems have no such thing
-                return
+            sync_folder(self._folder)
+        except OSError:
             path.unlink(missing_ok=True)
             raise
-
-
-@contextmanager
-def _blaming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        advice = _ADVICE.get(error.errno or 0, "check the output folder")
-        raise OutputError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
 
 
 def _weigh(value: object) -> int:

@@ -24,6 +24,9 @@ _INT = re.compile(r"(?P<dec>[-+]?[0-9]+)|0o(?P<oct>[0-7]+)|0x(?P<hex>[0-9a-fA-F]
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"(?P<sign>[-+]?)\.(?P<name>inf|Inf|INF|nan|NaN|NAN)")
 _CORE_TAGS = "tag:yaml.org,2002:"
+#: Levels of lists and mappings, and characters of a number, beyond which a file is no manifest of anyone's.
+_DEEPEST, _LONGEST_NUMBER = 50, 1000
+_TOO_DEEP = f"nests deeper than {_DEEPEST} levels; check brackets and indentation"
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Document:
 
     @classmethod
     def parse(cls, text: str, file: str = "manifest") -> Document:
-        """Raises ``ManifestError`` when ``text`` is not YAML; lesser problems are left in ``problems``."""
+        """Raises ``ManifestError`` when ``text`` is not YAML or too large; other problems are left in ``problems``."""
         made = cls(file)
         try:
             root = YAML(typ="safe", pure=True).compose(text)
@@ -65,6 +68,8 @@ class Document:
             raise ManifestError(file, [_syntax_problem(error)]) from error
         except YAMLError as error:
             raise ManifestError(file, [Problem((), f"is not YAML: {error}", 1)]) from error
+        except RecursionError:
+            raise ManifestError(file, [Problem((), _TOO_DEEP, 1)]) from None
         if root is not None:
             made.data = made._value(root, (), ())
         return made
@@ -74,6 +79,8 @@ class Document:
         if any(node is outer for outer in inside):
             self._complain(path, "an alias that holds itself; write the value out")
             return None
+        if len(inside) > _DEEPEST:
+            raise ManifestError(self.file, [Problem((), _TOO_DEEP, node.start_mark.line + 1)])
         if not str(node.tag).startswith(_CORE_TAGS):
             self._complain(path, f"tag {node.tag} is not known; leave it out")
         if isinstance(node, MappingNode):
@@ -83,6 +90,9 @@ class Document:
         text = str(node.value)
         if getattr(node, "style", None) is not None or node.tag == f"{_CORE_TAGS}str":
             return text
+        if len(text) > _LONGEST_NUMBER and _INT.fullmatch(text):
+            long = f"a number of {len(text)} digits; write a smaller one, or put text in quotes"
+            raise ManifestError(self.file, [Problem(path, long, node.start_mark.line + 1)])
         self.written[path] = text
         return plain_scalar(text)
 

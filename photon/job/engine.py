@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 from photon.engine.load import AnyEngine, load_engine
 from photon.images.decode import DecodePolicy
@@ -16,9 +17,9 @@ def open_engine(manifest: Manifest) -> AnyEngine:
     model, engine = manifest.model, manifest.engine
     log.info("loading %s", model.path)
     return load_engine(
-        model.path,
+        os.path.expanduser(model.path),
         revision=model.revision,
-        tokenizer=model.tokenizer,
+        tokenizer=None if model.tokenizer is None else os.path.expanduser(model.tokenizer),
         tokenizer_revision=model.tokenizer_revision,
         device=model.device,
         dtype=model.dtype,

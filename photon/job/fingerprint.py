@@ -13,12 +13,13 @@ from photon.job.tasks import Task
 ANSWERS_VERSION = 1
 
 
-def task_fingerprint(task: Task, manifest: Manifest, model: str) -> str:
-    """16 hex digits over the model's fingerprint, the task but for its name, the preprocessing and the seed."""
+def task_fingerprint(task: Task, manifest: Manifest, model: str, dtype: object) -> str:
+    """16 hex digits over the model's fingerprint, its dtype, the task but for its name, preprocessing and seed."""
     return digest(
         {
             "version": ANSWERS_VERSION,
             "model": model,
+            "dtype": dtype,
             "task": task.model_dump(mode="json", exclude={"name"}),
             "image": manifest.image.model_dump(mode="json"),
             "decision": manifest.engine.decision,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from photon.core import Request, Result
 from photon.data.row import Row
-from photon.errors import EngineError
+from photon.errors import EngineError, InputError
 from photon.job.assemble import Assembler
 from photon.job.chunks import Chunks
 from photon.job.outcome import Outcome
@@ -33,6 +33,7 @@ class Flow:
         self._progress = progress
         self._lock = threading.Lock()
         self._stopped = False
+        self._read = False  # to the end
 
     def requests(self, rows: Iterable[Row]) -> Iterator[Request]:
         """The requests about ``rows``, row by row, as they are asked for."""
@@ -43,6 +44,7 @@ class Flow:
                     return
                 self._deliver(self._assembler.open(row, asked))
             yield from asked.requests
+        self._read = True
 
     def take(self, result: Result) -> None:
         """Takes in one answer. Raises ``OutputError`` when an earlier chunk could not be written."""
@@ -50,12 +52,20 @@ class Flow:
             self._tally.requests += 1
             self._deliver(self._assembler.take(result))
 
-    def finish(self) -> None:
-        """The engine has ended: the last chunk leaves. Raises ``EngineError`` when rows are still unanswered."""
+    def finish(self, total: int | None) -> None:
+        """The engine has ended: the last chunk leaves.
+
+        Raises ``EngineError`` when rows are still unanswered or unread, ``InputError`` when they are not ``total``.
+        """
         with self._lock:
             self._stopped = True
             if self._assembler.waiting:
                 raise EngineError(f"the engine ended and left {self._assembler.waiting} rows unanswered")
+            rows = self._tally.rows
+            if not self._read:
+                raise EngineError(f"the engine ended after {rows} rows, before the input did")
+            if total is not None and rows != total:
+                raise InputError(f"the input promised {total} rows and gave {rows}; was it changed during the run?")
             self._chunks.finish()
 
     def stop(self) -> None:

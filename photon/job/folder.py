@@ -6,10 +6,12 @@ DIR/data/part-XXXXXX.arrow holds the rows, DIR/run.json what made them.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from photon.data.disk import blaming
 from photon.errors import OutputError
 
 _PART = re.compile(r"part-\d+\.arrow|\.part-.*\.tmp")
@@ -20,12 +22,25 @@ class OutputFolder:
     """``root`` as the manifest names it. Nothing is touched before ``claim``."""
 
     def __init__(self, root: str | Path) -> None:
-        self.root = Path(root)
+        self.root = Path(os.path.expanduser(root))
         self.data = self.root / "data"
         self.record = self.root / "run.json"
 
     def check(self, fresh: bool) -> None:
-        """Raises ``OutputError`` when the folder holds files of others, or an earlier run's and not ``fresh``."""
+        """Raises ``OutputError`` when the folder cannot be looked into, holds files of others, or an earlier run's and
+        not ``fresh``."""
+        with blaming(self.root, "look into"):
+            self._check(fresh)
+
+    def claim(self, fresh: bool) -> None:
+        """Makes the folders and, with ``fresh``, removes an earlier run's files. Raises ``OutputError``."""
+        self.check(fresh)
+        with blaming(self.root, "write to"):
+            self.data.mkdir(parents=True, exist_ok=True)
+            for path in list(self._ours()):
+                path.unlink()
+
+    def _check(self, fresh: bool) -> None:
         if self.root.exists() and not self.root.is_dir():
             raise OutputError(f"{self.root} is a file; name a folder in output.dir")
         foreign = next(self._foreign(), None)
@@ -37,16 +52,6 @@ class OutputFolder:
                 f"{self.root} holds the results of an earlier run ({earlier.name}); "
                 "choose another output.dir, or replace them with --fresh"
             )
-
-    def claim(self, fresh: bool) -> None:
-        """Makes the folders and, with ``fresh``, removes an earlier run's files. Raises ``OutputError``."""
-        self.check(fresh)
-        try:
-            self.data.mkdir(parents=True, exist_ok=True)
-            for path in list(self._ours()):
-                path.unlink()
-        except OSError as error:
-            raise OutputError(f"cannot write to {self.root}: {error.strerror or error}") from error
 
     def _files(self) -> Iterator[tuple[Path, bool]]:
         """Every path inside, with whether it is ours."""
@@ -67,9 +72,19 @@ class OutputFolder:
         return (path for path, ours in self._files() if not ours)
 
 
+def lies_in(file: str | Path, folder: str | Path) -> bool:
+    """Whether ``file`` itself or, for a link, what it leads to is ``folder`` or inside of it."""
+    here = Path(os.path.realpath(folder))
+    name = Path(os.path.abspath(file))
+    return any(
+        place.is_relative_to(here)
+        for place in (Path(os.path.realpath(name)), Path(os.path.realpath(name.parent), name.name))
+    )
+
+
 def _is_record(path: Path) -> bool:
     """Whether this run.json is one that we wrote."""
     try:
         return "photon_batch" in json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return False

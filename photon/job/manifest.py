@@ -84,9 +84,16 @@ class Output(Section):
     )
     ipc: Literal["file", "stream"] = Field(default="file", description="file or stream")
 
+    @field_validator("dir")
+    @classmethod
+    def _is_path(cls, name: str) -> str:
+        if "\0" in name:
+            raise ValueError(f"{name!r} holds a NUL character, which no path can; leave it out")
+        return name
+
 
 class Errors(Section):
-    """How many rows may fail. ``min_rows`` delays an early stop; the final verdict is by the rate alone."""
+    """How many rows may fail. From ``min_rows`` on, a run that is bound to end over the rate is stopped early."""
 
     max_failure_rate: float = Field(default=0.01, ge=0, le=1, description="a number from 0 to 1")
     min_rows: int = Field(default=200, ge=0, description="an integer of at least 0")

@@ -34,11 +34,6 @@ class Outbox:
         self._thread = threading.Thread(target=self._write_all, name="writer", daemon=True)
         self._thread.start()
 
-    @property
-    def failed(self) -> bool:
-        """Whether a chunk could not be written."""
-        return self._error is not None
-
     def put(self, chunk: int, rows: list[Cells]) -> None:
         """Hands over one chunk. Raises ``OutputError`` when an earlier one could not be written."""
         self._raise_error()

@@ -31,7 +31,8 @@ def _missing_files(name: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
     for i, pattern in enumerate(value if isinstance(value, list) else [value]):
         if not isinstance(pattern, str) or not pattern or "://" in pattern:
             continue
-        if not os.path.exists(pattern) and next(glob.iglob(pattern, recursive=True), None) is None:
+        place = os.path.expanduser(pattern)
+        if not os.path.exists(place) and next(glob.iglob(place, recursive=True), None) is None:
             what = "no file matches" if glob.has_magic(pattern) else "there is no"
             yield ("input", name, i), f"{what} {pattern}; {_start()}"
 
@@ -39,7 +40,7 @@ def _missing_files(name: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
 def _missing_model(model: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     for key, pin in (("path", "revision"), ("tokenizer", "tokenizer_revision")):
         name = model.get(key)
-        if not isinstance(name, str) or not name or name in BUILT_IN or os.path.exists(name):
+        if not isinstance(name, str) or not name or name in BUILT_IN or os.path.exists(os.path.expanduser(name)):
             continue
         if name.startswith("photon://"):
             yield ("model", key), f"there is no {name}; {nearest(name, BUILT_IN)}"

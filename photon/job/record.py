@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from photon.data.disk import sync_folder
 from photon.engine.statistics import Statistics
 from photon.job.fingerprint import digest
 from photon.job.manifest import Manifest
 
 SCHEMA_VERSION = 1
-State: TypeAlias = Literal["running", "finished", "interrupted", "failed"]
+State: TypeAlias = Literal["running", "finished", "over_budget", "interrupted", "failed"]
 _PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "datasets", "pyarrow", "pillow", "numpy")
 
 
@@ -47,11 +48,7 @@ class RunRecord:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
 
     def _content(
         self, state: State, counts: dict[str, Any], error: str | None, statistics: Statistics | None

@@ -29,7 +29,7 @@ from photon.job.outbox import Outbox
 from photon.job.progress import Progress, Silent
 from photon.job.questions import Questions
 from photon.job.record import RunRecord, State
-from photon.job.sources import open_source
+from photon.job.sources import check_trace, open_source
 from photon.job.summary import Summary
 from photon.job.tally import Tally
 
@@ -57,11 +57,11 @@ def run(
     """
     if limit is not None:
         manifest = manifest.with_limit(limit)
+    source = open_source(manifest)
+    if trace is not None:
+        check_trace(trace, manifest, source)
     folder = OutputFolder(manifest.output.dir)
     folder.check(fresh)
-    if trace is not None and trace.resolve().is_relative_to(folder.root.resolve()):
-        raise UsageError(f"{folder.root} holds results and nothing else; write the trace somewhere else than {trace}")
-    source = open_source(manifest)
     used = engine or open_engine(manifest)
     try:
         if trace is not None and used.statistics is None:
@@ -83,7 +83,10 @@ class _Job:
     ) -> None:
         self._manifest, self._source, self._engine = manifest, source, engine
         self._folder, self._progress = folder, progress
-        fingerprints = {task.name: task_fingerprint(task, manifest, engine.fingerprint) for task in manifest.tasks}
+        dtype = engine.facts.get("dtype")
+        fingerprints = {
+            task.name: task_fingerprint(task, manifest, engine.fingerprint, dtype) for task in manifest.tasks
+        }
         self._record = RunRecord(manifest, dict(engine.facts), fingerprints)
         self._tally = Tally()
 
@@ -91,6 +94,7 @@ class _Job:
         outbox = Outbox(self._writer())
         flow = self._flow(outbox)
         self._save("running", outbox)
+        lost = False
         try:
             total = self._total()
             rows = "an unknown number of" if total is None else f"{total:,}"
@@ -99,18 +103,37 @@ class _Job:
             with closing(self._answers(flow, trace)) as results:
                 for result in results:
                     flow.take(result)
-            flow.finish()
+                    if lost := self._is_lost(total):
+                        break
+            if lost:
+                flow.stop()
+            else:
+                flow.finish(total)
             outbox.close()
         except BaseException as error:
             flow.stop()
             with suppress(Exception):  # the error at hand says more than a second one of the writer's
                 outbox.close()
-            self._save("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", outbox, error)
+            interrupted = isinstance(error, KeyboardInterrupt)
+            if interrupted and outbox.parts:
+                error.add_note("the chunks that were whole are on disk")
+            self._save("interrupted" if interrupted else "failed", outbox, error)
             raise
         finally:
             self._progress.close()
-        self._save("finished", outbox)
+        if lost:
+            log.warning(
+                "stopped early: %d of %d rows failed already; whole chunks are on disk", self._tally.failed, total
+            )
+        self._save("over_budget" if lost else "finished", outbox)
         return self._summary(outbox)
+
+    def _is_lost(self, total: int | None) -> bool:
+        """Whether more rows failed than may fail in all, with rows left to come."""
+        errors, rows = self._manifest.errors, self._tally.rows
+        if total is None or not errors.min_rows <= rows < total:
+            return False
+        return self._tally.failed > errors.max_failure_rate * total
 
     def _answers(self, flow: Flow, trace: Listener | None) -> Generator[Result, None, None]:
         """The engine's results, as a generator that closes the engine's own when it is left early."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from photon.data.row import Source
 from photon.errors import UsageError
 from photon.job.columns import check_columns
+from photon.job.folder import OutputFolder, lies_in
 from photon.job.manifest import Input, Manifest
 from photon.job.problems import KeyPath, ManifestError, Problem
 
 
 def open_source(manifest: Manifest) -> Source:
-    """The rows, unread. Raises ``ManifestError`` for a name that leads nowhere, ``InputError`` for unreadable data."""
+    """The rows, unread. Raises ``ManifestError`` for a name that leads nowhere or for input that
+    lies in the output folder, ``InputError`` for unreadable data."""
     spec = manifest.input
     try:
         source = _source(spec, spec.id, manifest.columns)
@@ -20,7 +24,39 @@ def open_source(manifest: Manifest) -> Source:
         _check_names(manifest)
         raise _placed(error, manifest) from error
     check_columns(manifest, source.schema)
+    _check_places(manifest, source)
     return source
+
+
+def _check_places(manifest: Manifest, source: Source) -> None:
+    """Results never go where the input lies: --fresh would remove it, and a next run take them for input."""
+    root = OutputFolder(manifest.output.dir).root
+    key = _source_key(manifest.input)
+    for folder in _walked(manifest.input):
+        if lies_in(root, folder):
+            told = f"{folder} is searched for input, and output.dir, {root}, lies in it; choose another output.dir"
+            raise _problem(manifest, key, told)
+    for file in source.files:
+        if lies_in(file, root):
+            told = f"{file} lies in output.dir, {root}, which is for results alone; choose another output.dir"
+            raise _problem(manifest, key, told)
+
+
+def _walked(spec: Input) -> list[str]:
+    """The local folders all of whose files a loader of ``datasets`` looks at."""
+    named = (os.path.expanduser(str(name)) for name in (spec.hub, spec.options.get("data_dir")) if name)
+    return [name for name in named if os.path.isdir(name)]
+
+
+def check_trace(trace: Path, manifest: Manifest, source: Source) -> None:
+    """Raises ``UsageError`` for a trace that would take the place of the results, the input or the manifest."""
+    root = OutputFolder(manifest.output.dir).root
+    if lies_in(trace, root):
+        raise UsageError(f"{root} holds results and nothing else; write the trace somewhere else than {trace}")
+    document = manifest.document
+    precious = {os.path.realpath(file) for file in (*source.files, *([document.file] if document else []))}
+    if os.path.realpath(trace) in precious:
+        raise UsageError(f"{trace} is a file that this run reads; write the trace somewhere else")
 
 
 def _check_names(manifest: Manifest) -> None:
@@ -58,8 +94,16 @@ def _source(spec: Input, id: str | None, columns: Sequence[str]) -> Source:
 
 def _placed(error: UsageError, manifest: Manifest) -> ManifestError:
     """What a source found wrong, with the line of the key that it is about."""
-    spec, document = manifest.input, manifest.document
-    kind = "parquet" if spec.parquet else "arrow" if spec.arrow else "hub"
-    path: KeyPath = ("input", "image" if f"column {spec.image!r}" in str(error) else kind)
+    spec = manifest.input
+    path = ("input", "image") if f"column {spec.image!r}" in str(error) else _source_key(spec)
+    return _problem(manifest, path, str(error))
+
+
+def _source_key(spec: Input) -> KeyPath:
+    return "input", "parquet" if spec.parquet else "arrow" if spec.arrow else "hub"
+
+
+def _problem(manifest: Manifest, path: KeyPath, message: str) -> ManifestError:
+    document = manifest.document
     line = document.line(path) if document else None
-    return ManifestError(document.file if document else "manifest", [Problem(path, str(error), line)])
+    return ManifestError(document.file if document else "manifest", [Problem(path, message, line)])

@@ -213,3 +213,14 @@ def test_files_and_row_groups_do_not_change_the_rows(tmp_path, sizes, group, sta
     stop = None if limit is None else start + limit
     got = [(row.index, row.row_id, row.image.source, row.columns) for row in source.rows(limit, start=start)]
     assert got == want[start:stop]
+
+
+def test_a_cell_that_cannot_be_read_is_named(tmp_path):
+    text = pa.array([b"a"] * 5 + [b"\xff"] + [b"b"] * 3, pa.binary()).view(pa.string())
+    path = write(tmp_path / "a.parquet", 9, text=text)
+    source = ParquetSource([str(path)], image="image", columns=["n", "text"])
+    with pytest.raises(InputError, match=rf"cannot read column 'text' in row 1 of group 1 of {path}: .*utf-8"):
+        list(source.rows())
+    assert [row.columns["text"] for row in source.rows(5)] == ["a"] * 5, "a sample ends before the next row"
+    assert [row.columns["text"] for row in source.rows(2, start=3)] == ["a"] * 2
+    assert list(source.rows(0, start=5)) == []

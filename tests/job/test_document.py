@@ -102,3 +102,16 @@ def test_byte_order_mark_and_windows_lines(tmp_path: Path) -> None:
     made = Document.read(tmp_path / "m.yaml")
     assert made.data == {"a": 1, "b": 2}
     assert made.line(("b",)) == 2
+
+
+@pytest.mark.parametrize("number", ["1" * 5000, "-" + "1" * 5000, "0x" + "f" * 5000])
+def test_numbers_beyond_measure(number: str) -> None:
+    with pytest.raises(ManifestError, match=r"^m:2: b: a number of \d+ digits; write a smaller one, or put"):
+        Document.parse(f"a: 1\nb: {number}\n", "m")
+    assert Document.parse(f"b: {number}x\n").data == {"b": f"{number}x"}
+
+
+@pytest.mark.parametrize("depth", [60, 20_000])
+def test_nesting_beyond_measure(depth: int) -> None:
+    with pytest.raises(ManifestError, match=r"^m:1: nests deeper than 50 levels; check brackets"):
+        Document.parse(f"a: {'[' * depth}{']' * depth}\n", "m")

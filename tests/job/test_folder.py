@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from photon.errors import OutputError
 from photon.job.folder import OutputFolder
+from photon.job.load import load_manifest
+from photon.job.record import RunRecord
 
 
 @pytest.fixture
@@ -87,3 +94,37 @@ def test_places_that_cannot_be_folders(tmp_path: Path) -> None:
         OutputFolder(tmp_path / "file").check(fresh=False)
     with pytest.raises(OutputError, match="cannot write to"):
         OutputFolder(tmp_path / "file" / "below").claim(fresh=False)
+
+
+def test_folders_that_cannot_be_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        OutputError, match=r"cannot look into .*: File name too long; .* choose a shorter output folder"
+    ):
+        OutputFolder(tmp_path / ("x" * 300)).check(fresh=False)
+
+    def closed(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(OutputError, match=r"cannot look into .*: Permission denied; .* choose another output folder"):
+        OutputFolder(tmp_path).claim(fresh=True)
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_a_record_where_folders_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, manifest_file: Callable[..., Path], code: int
+) -> None:
+    """Some network file systems refuse it; a disk that fails is another matter."""
+    (tmp_path / "rows.parquet").touch()
+    record = RunRecord(load_manifest(manifest_file()), {}, {})
+    honest = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(code, os.strerror(code))
+        honest(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="Input/output") if code == errno.EIO else nullcontext():
+        record.write(tmp_path / "run.json", "running")
+    assert (tmp_path / "run.json").exists()

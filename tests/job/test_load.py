@@ -120,6 +120,8 @@ def test_labels_that_are_not_text(label: str, message: str) -> None:
          "write true, false, or null to follow decision"),
         ("output:", "image: {alpha_background: whit}\noutput:", "11: image.alpha_background: 'whit' is no colour; "
          'write a name such as white, or "#ffffff" in quotes'),
+        ("dir: out", 'dir: "o\\0t"', "12: output.dir: 'o\\x00t' holds a NUL character, which no path can; "
+         "leave it out"),
         ("output:", "errors:\noutput:", "11: errors: is empty; write a mapping"),
         ("  parquet: rows.parquet", "  image: image", "2: input: names no data; add parquet, arrow or hub, "
          "for example parquet: [data/*.parquet]"),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
 
+from photon.core import Request, Result
+from photon.data.parquet import ParquetSource
 from photon.data.writer import PartWriter
 from photon.errors import EngineError, InputError, OutputError, UsageError
+from photon.job.engine import open_engine
 from photon.job.load import load_manifest
 from photon.job.progress import Bar
 from photon.job.run import run
@@ -196,6 +200,122 @@ def test_over_budget(manifest_file: Write) -> None:
     assert run_file(manifest_file()).exit_code == 3
     assert record()["state"] == "finished", "the rows are all there; the verdict is the exit code's"
     assert run_file(manifest_file(errors="{max_failure_rate: 0.02}"), fresh=True).exit_code == 0
+
+
+def test_a_run_that_cannot_end_within_its_budget_is_stopped(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [None, None, *[png()] * 98])
+    engine = ShufflingEngine(window=1)
+    summary = run_file(manifest_file(errors="{min_rows: 9}"), engine=engine)
+    assert (summary.rows, summary.exit_code, engine.left_early) == (9, 3, True)
+    made = record()
+    assert (made["state"], made["counts"]["rows_on_disk"], len(rows_of())) == ("over_budget", 8, 8)
+    enough = manifest_file(errors="{max_failure_rate: 0.02, min_rows: 9}")
+    assert run_file(enough, fresh=True).rows == 100, "it may still come out well"
+    assert run_file(manifest_file(errors="{min_rows: 100}"), fresh=True).rows == 100
+    assert record()["state"] == "finished"
+
+
+def test_input_in_the_output_folder_is_refused(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [png()] * 6)
+    run_file(manifest_file(tasks="[{name: cap, type: caption}]", input="{parquet: rows.parquet}"))
+    part = Path("out/data/part-000000.arrow")
+    Path("link").symlink_to("out")
+    Path("linked.arrow").symlink_to(part)
+    before = part.read_bytes()
+    for named in ("out/data/*.arrow", "link/data/part-000000.arrow", "linked.arrow"):
+        path = manifest_file(input=f"\n  arrow: '{named}'\n  image: row_id", tasks="[{name: new, type: caption}]")
+        for fresh in (False, True):
+            with pytest.raises(UsageError, match=r"m\.yaml:3: input\.arrow: .* lies in output\.dir, out, .*; choose"):
+                run_file(path, fresh=fresh)
+    loaded = "{hub: arrow, options: {data_dir: out/data}, image: row_id}"
+    with pytest.raises(UsageError, match=r"input\.hub: .*part-000000\.arrow lies in output\.dir"):
+        run_file(manifest_file(input=loaded, tasks="[{name: new, type: caption}]"), fresh=True)
+    assert part.read_bytes() == before
+    Path("here").mkdir()
+    Path("here/photo.png").write_bytes(png())
+    loaded = "{hub: imagefolder, options: {data_dir: here}}"
+    path = manifest_file(input=loaded, tasks="[{name: cap, type: caption}]", output="{dir: here/out}")
+    with pytest.raises(UsageError, match=r"input\.hub: here is searched for input, and output\.dir, here/out, lies in"):
+        run_file(path)
+
+
+def test_input_of_a_saved_dataset_in_the_output_folder_is_refused(manifest_file: Write) -> None:
+    import datasets
+
+    datasets.Dataset.from_dict({"image": ["a.png"]}).save_to_disk("out/data")
+    with pytest.raises(UsageError, match=r"input\.arrow: .* lies in output\.dir"):
+        run_file(manifest_file(input="{arrow: out/data}", tasks="[{name: cap, type: caption}]"), fresh=True)
+
+
+def test_a_trace_takes_no_file_that_is_read(manifest_file: Write) -> None:
+    rows = write_parquet(Path("rows.parquet"), [png()])
+    path = manifest_file(model="{path: photon://tiny}")
+    Path("link").symlink_to("rows.parquet")
+    before = rows.read_bytes(), path.read_bytes()
+    for name in ("rows.parquet", "./link", "m.yaml"):
+        with pytest.raises(UsageError, match="is a file that this run reads; write the trace somewhere else"):
+            run_file(path, trace=Path(name))
+    assert (rows.read_bytes(), path.read_bytes()) == before
+
+
+class IdleEngine(ShufflingEngine):
+    """Asks for no more than 50 requests."""
+
+    def run(self, requests: Iterable[Request], *, trace: None = None) -> Iterator[Result]:
+        return super().run(islice(requests, 50), trace=trace)
+
+
+def test_an_engine_that_leaves_rows_unread_is_caught(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [png()] * 20)
+    with pytest.raises(EngineError, match="the engine ended after 10 rows, before the input did"):
+        run_file(manifest_file(), engine=IdleEngine(window=1))
+    assert record()["state"] == "failed"
+    assert len(rows_of()) == 8, "no chunk with rows missing"
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_an_input_that_gives_fewer_rows_than_it_counts_is_caught(
+    manifest_file: Write, monkeypatch: pytest.MonkeyPatch, limit: int | None
+) -> None:
+    write_parquet(Path("rows.parquet"), [png()] * 9)
+    honest = ParquetSource.rows
+    monkeypatch.setattr(ParquetSource, "rows", lambda self, limit=None: honest(self, min(limit or 9, 3)))
+    with pytest.raises(InputError, match=rf"the input promised {limit or 9} rows and gave 3"):
+        run_file(manifest_file(), limit=limit)
+    assert record()["state"] == "failed"
+
+
+def test_the_fingerprint_of_a_task_follows_the_dtype(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [png()])
+    prints = set()
+    for dtype in ("float32", "bfloat16"):
+        engine = ShufflingEngine()
+        engine.facts["dtype"] = dtype
+        run_file(manifest_file(), fresh=True, engine=engine)
+        prints.add(record()["task_fp"]["cap"])
+    assert len(prints) == 2
+
+
+def test_a_model_in_the_home_folder(manifest_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(Path("home").resolve()))
+    Path("home/model").mkdir(parents=True)
+    write_parquet(Path("home/rows.parquet"), [png()])
+    summary = run_file(manifest_file(input="{parquet: ~/rows.parquet}", output="{dir: ~/out}"))
+    assert (summary.rows, len(rows_of("home/out")), Path("~").exists()) == (1, 1, False)
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr("photon.job.engine.load_engine", lambda path, **options: asked.update(options, path=path))
+    open_engine(
+        load_manifest(manifest_file(input="{parquet: ~/rows.parquet}", model="{path: ~/model, tokenizer: ~/model}"))
+    )
+    assert asked["path"] == asked["tokenizer"] == str(Path("home/model").resolve())
+
+
+@pytest.mark.parametrize(("stop_after", "notes"), [(50, ["the chunks that were whole are on disk"]), (3, [])])
+def test_an_interrupt_tells_what_is_on_disk(manifest_file: Write, stop_after: int, notes: list[str]) -> None:
+    write_parquet(Path("rows.parquet"), [png()] * 20)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_file(manifest_file(), engine=ShufflingEngine(1, stop_after, KeyboardInterrupt()))
+    assert getattr(caught.value, "__notes__", []) == notes
 
 
 def test_any_order_of_answers_gives_the_same_rows(manifest_file: Write) -> None:

@@ -1,0 +1,44 @@
+"""What the part files and the run's record have in common on disk: names that last, and the system's refusals told."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from photon.errors import OutputError
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full: free space and run again, nothing is lost",
+    errno.EDQUOT: "the quota is used up: free space and run again, nothing is lost",
+    errno.EFBIG: "the file is too large for the file system or the process limit: write smaller chunks",
+    errno.EACCES: "no permission: choose another output folder or change its owner",
+    errno.EPERM: "no permission: choose another output folder or change its owner",
+    errno.EROFS: "the file system is read-only: choose another output folder",
+    errno.ENAMETOOLONG: "the name is too long: choose a shorter output folder",
+}
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in ``folder`` last. Raises ``OSError``, but not where the file system has no such thing."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+            raise
+
+
+@contextmanager
+def blaming(path: Path, deed: str = "write") -> Iterator[None]:
+    """An ``OSError`` inside is an ``OutputError``: ``path`` cannot be written, or whatever the ``deed`` was."""
+    try:
+        yield
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, "check the output folder")
+        raise OutputError(f"cannot {deed} {path}: {error.strerror or error}; {advice}") from error
