@@ -12,7 +12,7 @@ from photon.device.choose import DeviceName, open_device
 from photon.device.device import Device
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
-from photon.engine.gate import ByteGate
+from photon.engine.gate import DECODED_BYTES, ByteGate
 from photon.engine.intake import Intake, Prepared
 from photon.engine.loop import Loop
 from photon.engine.pages import PagePool
@@ -37,8 +37,6 @@ from photon.skills.registry import script_for
 from photon.skills.skill import Decision, SkillContext
 
 _MOST_ROWS = 4096
-_DECODED_BYTES = 512 << 20
-"""Pixels that decoding threads hold at a time."""
 _HEARTBEAT = 1.0
 """Seconds that an engine with nothing to do sleeps at most before it looks whether it has stalled."""
 
@@ -96,7 +94,7 @@ class Engine:
         self._ring = CropRing(device, entries=sizes.ring, crops=crops, side=side)
         self._trace = Trace()
         self._stall_timeout = stall_timeout
-        self._gate = ByteGate(_DECODED_BYTES)
+        self._gate = ByteGate(DECODED_BYTES)
         self._busy = self._broken = self._closed = False
 
     @classmethod

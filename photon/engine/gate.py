@@ -6,6 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+DECODED_BYTES = 512 << 20
+"""Pixels that an engine's decoding threads hold at a time."""
+
 
 class ByteGate:
     """Lets holders in while they fit into ``capacity`` bytes together; one that is larger than that goes in alone."""

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from photon.core import Box, Failure, Image, ImageInfo, Point, Request, Result, Timings
-from photon.engine.gate import ByteGate
+from photon.engine.gate import DECODED_BYTES, ByteGate
 from photon.engine.intake import Arrival, Intake
 from photon.engine.record import Listener
 from photon.images.decode import DecodePolicy, decode, decoded_bytes
@@ -28,7 +28,7 @@ class NullEngine:
 
     def __init__(self, policy: DecodePolicy | None = None) -> None:
         self._policy = policy or DecodePolicy()
-        self._gate = ByteGate(512 << 20)
+        self._gate = ByteGate(DECODED_BYTES)
         self.facts: dict[str, object] = {"fingerprint": self.fingerprint, "meaningless": True}
 
     def run(self, requests: Iterable[Request], *, trace: Listener | None = None) -> Iterator[Result]:
