@@ -77,7 +77,7 @@ class PlainLoop:
         self.prefix_len, self.vision = config.prefix_len, config.vision
         device = ThreadDevice()
         pages, text = -(-self.prefix_len // PAGE_SIZE), config.text
-        shape = (text.n_layers, pages + 17, PAGE_SIZE, text.kv_heads, text.head_dim)
+        shape = (text.n_layers, text.kv_heads, pages + 17, PAGE_SIZE, text.head_dim)
         self.pool = KVPool(*(device.buffer(*shape, dtype=self.model.dtype) for _ in range(2)))
         self.table = RowTable(1, 1, 16, pages, device)
         self.prefix = self.table.acquire_prefix(list(range(1, pages + 1)))

@@ -84,7 +84,7 @@ class Engine:
 
         self._pages = PagePool(sizes.pages, sizes.page_size)
         self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, device)
-        shape = (text.n_layers, sizes.pages + 1, sizes.page_size, text.kv_heads, text.head_dim)
+        shape = (text.n_layers, text.kv_heads, sizes.pages + 1, sizes.page_size, text.head_dim)
         pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
         embeddings = device.buffer(sizes.embeddings, config.prefix_len - 1, text.dim, dtype=model.dtype)
         self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings)

@@ -24,8 +24,8 @@ LOC_WINDOW = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Those of the rows with logits that are drawn, m of them: ``at`` their places among the n; ``seeds``,
-    ``positions`` [m]; ``draws`` [m, 2] temperature and top-p; ``nucleus`` whether any top-p is below 1."""
+    """Those of the free rows that are drawn, m of them: ``at`` their places among the n; ``seeds``, ``positions``
+    [m]; ``draws`` [m, 2] temperature and top-p; ``nucleus`` whether any top-p is below 1."""
 
     at: Tensor
     seeds: Tensor
@@ -36,11 +36,10 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SamplePlan:
-    """What a step's rows demand, as device tensors. ``count`` rows; ``n`` of them need logits.
+    """What a step's ``count`` rows demand, as device tensors.
 
-    ``table_rows``, ``forced`` [count]. ``token_at`` [n] rows of the step with logits; of those, ``bans`` [n, 2] ids or
-    NOBODY, None where nobody bans, and ``decide`` [n], None where nobody decides. ``coordinate_at``, ``size_at``: rows
-    of the step.
+    ``table_rows``, ``forced`` [count]. ``token_at`` [n], ``decide_at``, ``coordinate_at``, ``size_at``: places of the
+    rows that demand it. Of the n free rows, ``bans`` [n, 2] ids or NOBODY, None where nobody bans.
     """
 
     count: int
@@ -48,8 +47,8 @@ class SamplePlan:
     forced: Tensor
     token_at: Tensor
     bans: Tensor | None
-    decide: Tensor | None
     drawn: Drawn | None
+    decide_at: Tensor
     coordinate_at: Tensor
     size_at: Tensor
 
@@ -68,24 +67,23 @@ def plan_samples(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -
     demand = table.demand[rows]
     want = demand[:, 0]
     token_at = (want & Want.TOKEN).nonzero()[0]
-    asked = demand[token_at]
-    bans, decide = asked[:, 2:], asked[:, 0] & Want.DECIDE
+    bans = demand[token_at, 2:]
     return SamplePlan(
         count=len(rows),
         table_rows=controls.place(rows),
         forced=controls.place(demand[:, 1]),
         token_at=controls.place(token_at),
         bans=controls.place(bans) if (bans != NOBODY).any() else None,
-        decide=controls.place(decide) if decide.any() else None,
-        drawn=_plan_draws(table, rows[token_at], decide, controls, weights) if table.draw[rows, 0].any() else None,
+        drawn=_plan_draws(table, rows[token_at], controls, weights),
+        decide_at=controls.place((want & Want.DECIDE).nonzero()[0]),
         coordinate_at=controls.place((want & Want.COORDINATE).nonzero()[0]),
         size_at=controls.place((want & Want.SIZE).nonzero()[0]),
     )
 
 
-def _plan_draws(table: RowTable, rows: Ints, decide: Ints, controls: Arena, weights: Arena) -> Drawn | None:
-    """``rows`` are those with logits; a decision is never drawn."""
-    at = ((table.draw[rows, 0] > 0) & (decide == 0)).nonzero()[0]
+def _plan_draws(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -> Drawn | None:
+    """``rows`` are the free ones."""
+    at = table.draw[rows, 0].nonzero()[0]
     if not len(at):
         return None
     drawn = rows[at]
@@ -109,6 +107,7 @@ class Sampler:
         self._model = model
         self._decision = decision
         self._end, self._coord, self._size = ids
+        self._candidates = torch.tensor([self._end, self._coord], device=coordinates.device)
         self._coordinates, self._sizes = coordinates, sizes
 
     def __call__(self, hidden: Tensor, plan: SamplePlan) -> Samples:
@@ -120,10 +119,11 @@ class Sampler:
         scores[:, 0] = 0
         values = torch.zeros(rows, 2, dtype=torch.float32, device=hidden.device)
         if plan.token_at.numel():
-            logits = self._model.text.logits(hidden[plan.token_at]).float()
-            chosen, p_end = self._choose(logits, plan)
-            tokens[plan.token_at] = chosen
-            scores[plan.token_at, 0] = p_end
+            tokens[plan.token_at] = self._choose(self._model.text.logits(hidden[plan.token_at]).float(), plan)
+        if plan.decide_at.numel():
+            stop, p_end = self._decide(hidden[plan.decide_at])
+            tokens[plan.decide_at] = torch.where(stop, self._end, self._coord)
+            scores[plan.decide_at, 0] = p_end
         kinds = torch.full_like(tokens, TOKEN)
         if plan.coordinate_at.numel():
             at = plan.coordinate_at
@@ -143,12 +143,8 @@ class Sampler:
         landing = torch.cat((tokens[:, None], bins, scores), dim=1).double()
         return Samples(tokens, kinds, values, landing)
 
-    def _choose(self, logits: Tensor, plan: SamplePlan) -> tuple[Tensor, Tensor]:
-        """Token and probability of the end for each row of ``logits`` [n, vocabulary]."""
-        p_end = torch.zeros(logits.shape[0], dtype=torch.float32, device=logits.device)
-        stop = None
-        if plan.decide is not None:
-            stop, p_end = self._decide(logits)
+    def _choose(self, logits: Tensor, plan: SamplePlan) -> Tensor:
+        """Token for each free row of ``logits`` [n, vocabulary]."""
         if plan.bans is not None:
             ids = plan.bans.clamp_min(0)
             logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(plan.bans >= 0, float("-inf")))
@@ -156,17 +152,18 @@ class Sampler:
         if (drawn := plan.drawn) is not None:
             top_ps = drawn.draws[:, 1] if drawn.nucleus else None
             chosen[drawn.at] = draw(logits[drawn.at], drawn.draws[:, 0], top_ps, drawn.seeds, drawn.positions)
-        if stop is not None and plan.decide is not None:
-            decided = torch.where(stop, self._end, self._coord)
-            chosen = torch.where(plan.decide != 0, decided, chosen)
-        return chosen, p_end
+        return chosen
 
-    def _decide(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """At an object boundary: whether to end, and the end's probability among the candidates. A tie goes on."""
+    def _decide(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """At an object boundary: whether to end, and the end's probability among the candidates. A tie goes on.
+
+        Between two candidates, two rows of the head do: the whole vocabulary is most of a small step's weights.
+        """
         if self._decision == "reference":
+            logits = self._model.text.logits(hidden).float()
             return logits.argmax(dim=-1) == self._end, logits.softmax(dim=-1)[:, self._end]
-        lead = logits[:, self._end] - logits[:, self._coord]
-        return lead > 0, lead.sigmoid()
+        end, coordinate = self._model.text.logits(hidden, self._candidates).float().unbind(-1)
+        return end > coordinate, (end - coordinate).sigmoid()
 
 
 def _pick(logits: Tensor) -> tuple[Tensor, Tensor]:

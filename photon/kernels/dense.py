@@ -10,7 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_MANY_ROWS = 32
+# From how many rows on the float32 route wins (measured, see docs/lab-log.md): early where a float32 copy of the matrix
+# stays in the caches, late where it goes through memory.
+_CACHED_WEIGHTS = 1 << 21
+_MANY_ROWS, _MANY_ROWS_CACHED = 32, 4
 _NATIVE_BFLOAT16 = ("AVX512", "AMX", "SVE")
 
 
@@ -27,7 +30,8 @@ def working_dtype(x: Tensor) -> torch.dtype:
 
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        if x.numel() < _MANY_ROWS * x.shape[-1] or not _through_float32(x):
+        many = _MANY_ROWS_CACHED if self.weight.numel() <= _CACHED_WEIGHTS else _MANY_ROWS
+        if x.numel() < many * x.shape[-1] or not _through_float32(x):
             return super().forward(x)
         return F.linear(x.float(), self.weight.float(), self.bias.float()).to(x.dtype)
 

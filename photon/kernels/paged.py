@@ -19,8 +19,9 @@ from photon.kernels.dense import attention, working_dtype
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KVPool:
-    """Keys and values of all layers, [layers, pages, page size, kv heads, head dim]. Keys are stored after RoPE.
+    """Keys and values of all layers, [layers, kv heads, pages, page size, head dim]. Keys are stored after RoPE.
 
+    Heads come first so that what is gathered by page is already one matrix a head, and is not copied once more.
     Both start as zeros: a never-written position may be multiplied by a zero weight, and 0 x NaN is NaN.
     """
 
@@ -29,7 +30,7 @@ class KVPool:
 
     @property
     def page_size(self) -> int:
-        return self.keys.shape[2]
+        return self.keys.shape[3]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +63,10 @@ class StepLayout:
 def attend(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
     """Store this step's ``k`` and ``v`` [tokens, kv heads, dim] in one layer's pool, then attend.
 
-    ``q``: [tokens, heads, dim]; ``keys``, ``values``: [pages, page size, kv heads, dim]. Returns [tokens, heads, dim].
+    ``q``: [tokens, heads, dim]; ``keys``, ``values``: [kv heads, pages, page size, dim]. Returns [tokens, heads, dim].
     """
-    keys.view(-1, *keys.shape[2:]).index_copy_(0, layout.targets, k)
-    values.view(-1, *values.shape[2:]).index_copy_(0, layout.targets, v)
+    keys.flatten(1, 2).index_copy_(1, layout.targets, k.transpose(0, 1))
+    values.flatten(1, 2).index_copy_(1, layout.targets, v.transpose(0, 1))
     split = layout.prefix_tokens
     parts = []
     if split:
@@ -84,18 +85,21 @@ def _within_prefixes(q: Tensor, k: Tensor, v: Tensor, prefixes: int) -> Tensor:
 
 
 def _suffixes(q: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
-    """Scores over prefix and suffix are taken apart, so that a group shares its prefix, and normalised together."""
+    """Scores over prefix and suffix are taken apart, so that a group shares its prefix, and normalised together.
+
+    Inside, heads come before rows, as in the pool.
+    """
     rows, width = layout.offsets.shape
     heads, dim = q.shape[1:]
-    kv_heads, dtype = keys.shape[2], q.dtype
+    kv_heads, dtype = keys.shape[0], q.dtype
     q = q.to(working_dtype(q))
-    q = (q * dim**-0.5).view(rows, width, kv_heads, heads // kv_heads, dim).permute(0, 2, 3, 1, 4)
-    q = q.reshape(rows, kv_heads, -1, dim)  # [rows, kv heads, queries, dim]; queries = heads per kv head x width
+    q = (q * dim**-0.5).view(rows, width, kv_heads, heads // kv_heads, dim).permute(2, 0, 3, 1, 4)
+    q = q.reshape(kv_heads, rows, -1, dim)  # [kv heads, rows, queries, dim]; queries = heads per kv head x width
 
     own_k, own_v = (_gather(pool, layout.suffix_pages).to(q.dtype) for pool in (keys, values))
     scores = q @ own_k.transpose(-1, -2)
     hidden = torch.arange(scores.shape[-1], device=q.device) > layout.offsets[..., None]  # [rows, width, suffix]
-    hidden = hidden[:, None, None].expand(-1, 1, heads // kv_heads, -1, -1).flatten(2, 3)
+    hidden = hidden[:, None].expand(-1, heads // kv_heads, -1, -1).flatten(1, 2)
     scores = scores.float().masked_fill(hidden, float("-inf"))
 
     if layout.prefix_pages.shape[0]:
@@ -104,28 +108,27 @@ def _suffixes(q: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Te
         )
         before = _by_row(_by_group(q, layout) @ shared_k.transpose(-1, -2), layout).float()
         if layout.has_prefix is not None:
-            before = before.masked_fill(layout.has_prefix[:, None, None, None] == 0, float("-inf"))
+            before = before.masked_fill(layout.has_prefix[:, None, None] == 0, float("-inf"))
         weights = torch.cat((before, scores), dim=-1).softmax(dim=-1).to(q.dtype)
         mixed = weights[..., layout.prefix_len :] @ own_v
         mixed = mixed + _by_row(_by_group(weights[..., : layout.prefix_len], layout) @ shared_v, layout)
     else:
         mixed = scores.softmax(dim=-1).to(q.dtype) @ own_v
-    mixed = mixed.view(rows, kv_heads, heads // kv_heads, width, dim).permute(0, 3, 1, 2, 4)
+    mixed = mixed.view(kv_heads, rows, heads // kv_heads, width, dim).permute(1, 3, 0, 2, 4)
     return mixed.reshape(rows * width, heads, dim).to(dtype)
 
 
 def _gather(pool: Tensor, pages: Tensor) -> Tensor:
-    """[pages, page size, kv heads, dim] at ``pages`` [n, m] to [n, kv heads, m x page size, dim]."""
-    return pool[pages].flatten(1, 2).transpose(1, 2)
+    """[kv heads, pages, page size, dim] at ``pages`` [n, m] to [kv heads, n, m x page size, dim]."""
+    return pool[:, pages].flatten(2, 3)
 
 
 def _by_group(x: Tensor, layout: StepLayout) -> Tensor:
-    """[rows, kv heads, queries, ...] to [groups, kv heads, members x queries, ...]."""
-    return x[layout.members].transpose(1, 2).flatten(2, 3)
+    """[kv heads, rows, queries, ...] to [kv heads, groups, members x queries, ...]."""
+    return x[:, layout.members].flatten(2, 3)
 
 
 def _by_row(x: Tensor, layout: StepLayout) -> Tensor:
     """The inverse of ``_by_group``: padding falls away."""
     groups, per_group = layout.members.shape
-    apart = x.view(groups, x.shape[1], per_group, -1, x.shape[-1])
-    return apart.transpose(1, 2).flatten(0, 1)[layout.seats]
+    return x.view(x.shape[0], groups * per_group, -1, x.shape[-1])[:, layout.seats]

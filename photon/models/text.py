@@ -6,6 +6,7 @@ Which tokens see which is the step layout's affair (``kernels.paged``); sampling
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from photon.kernels.paged import KVPool, StepLayout, attend
@@ -80,6 +81,9 @@ class TextModel(nn.Module):
             x = block(x, rope, keys, values, layout)
         return x
 
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Hidden states [n, dim] to logits [n, vocabulary] in the model's precision."""
-        return self.lm_head(self.post_ln(hidden))  # type: ignore[no-any-return]
+    def logits(self, hidden: Tensor, of: Tensor | None = None) -> Tensor:
+        """Hidden states [n, dim] to logits [n, vocabulary], or [n, m] ``of`` m ids, in the model's precision."""
+        normed = self.post_ln(hidden)
+        if of is None:
+            return self.lm_head(normed)  # type: ignore[no-any-return]
+        return F.linear(normed, self.lm_head.weight[of], self.lm_head.bias[of])

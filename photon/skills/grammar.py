@@ -19,8 +19,8 @@ from photon.skills.repetition import PlaceRepetition, TextRepetition
 class Want:
     """What a sample is made of, as bits: free text with coordinates in between is TOKEN | COORDINATE.
 
-    DECIDE narrows TOKEN to the choice at an object boundary: end, or go on with a coordinate. Plain integers, since
-    they go by the row through the tick.
+    DECIDE is the choice at an object boundary, in place of TOKEN: end, or go on with a coordinate. Plain integers,
+    since they go by the row through the tick.
     """
 
     NOTHING = 0
@@ -28,7 +28,7 @@ class Want:
     COORDINATE = 2
     SIZE = 4
     DECIDE = 8
-    BOUNDARY = TOKEN | DECIDE | COORDINATE
+    BOUNDARY = DECIDE | COORDINATE
 
 
 NOBODY = -1
@@ -36,8 +36,8 @@ NOBODY = -1
 
 
 class Demand(NamedTuple):
-    """``want``: bits of ``Want``. ``forced``: the sample's id where it has no TOKEN. ``ban``, ``ban_too``: ids that it
-    may not be."""
+    """``want``: bits of ``Want``. ``forced``: the sample's id where it has neither TOKEN nor DECIDE. ``ban``,
+    ``ban_too``: ids that a TOKEN may not be."""
 
     want: int
     forced: int = 0

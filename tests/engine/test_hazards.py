@@ -35,8 +35,8 @@ def build(seed: int) -> tuple[Engine, VirtualDevice]:
         freed = list(pages)
 
         def run() -> None:
-            pool.keys[:, freed] = POISON
-            pool.values[:, freed] = POISON
+            pool.keys[:, :, freed] = POISON
+            pool.values[:, :, freed] = POISON
 
         writes = lambda: Pages(frozenset(), frozenset(freed))  # noqa: E731
         device.launch("upload", Operation(run, writes=[pool.keys, pool.values], pages=writes))

@@ -21,15 +21,14 @@ def ints(values: Any) -> Tensor:
 
 
 def plan(wants: list[int], **changes: Any) -> SamplePlan:
-    token_at = [i for i, want in enumerate(wants) if want & Want.TOKEN]
     values: dict[str, Any] = {
         "count": len(wants),
         "table_rows": ints(range(len(wants))),
         "forced": ints([COORD if want == Want.COORDINATE else SIZE if want == Want.SIZE else 0 for want in wants]),
-        "token_at": ints(token_at),
+        "token_at": ints([i for i, want in enumerate(wants) if want & Want.TOKEN]),
         "bans": None,
-        "decide": ints([wants[i] & Want.DECIDE for i in token_at]) if any(w & Want.DECIDE for w in wants) else None,
         "drawn": None,
+        "decide_at": ints([i for i, want in enumerate(wants) if want & Want.DECIDE]),
         "coordinate_at": ints([i for i, want in enumerate(wants) if want & Want.COORDINATE]),
         "size_at": ints([i for i, want in enumerate(wants) if want & Want.SIZE]),
     }
@@ -50,7 +49,11 @@ def sampler(logits: Tensor, decision: Any = "masked") -> Sampler:
     region = SimpleNamespace(
         coordinate_logits=lambda hidden: coordinate[rows(hidden)], size_logits=lambda hidden: size[rows(hidden)]
     )
-    text = SimpleNamespace(logits=lambda hidden: logits[rows(hidden)].clone())
+    def of(hidden: Tensor, ids: Tensor | None = None) -> Tensor:
+        found = logits[rows(hidden)]
+        return found.clone() if ids is None else found[:, ids]
+
+    text = SimpleNamespace(logits=of)
     model: Any = SimpleNamespace(text=text, region=region)
     return Sampler(model, decision, (END, COORD, SIZE), torch.arange(16) / 16, torch.arange(16) / 32)
 

@@ -48,7 +48,7 @@ class World:
                 for owner in owners
             ]
         )
-        self.pool = KVPool(*torch.zeros(2, 1, 201, PAGE, kv_heads, DIM))
+        self.pool = KVPool(*torch.zeros(2, 1, kv_heads, 201, PAGE, DIM))
         self.shared: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in range(count)]
         self.own: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in owners]
         self.arena = Arena(device, 4096, torch.int64)

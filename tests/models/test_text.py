@@ -29,7 +29,7 @@ class Paged:
         self.n_prefix = -(-self.prefix_len // PAGE)
         text = config.text
         device = ThreadDevice()
-        shape = (text.n_layers, self.n_prefix + 9, PAGE, text.kv_heads, text.head_dim)
+        shape = (text.n_layers, text.kv_heads, self.n_prefix + 9, PAGE, text.head_dim)
         self.pool = KVPool(torch.zeros(shape), torch.zeros(shape))
         self.table = RowTable(1, 1, 8, self.n_prefix, device)
         self.prefix = self.table.acquire_prefix(list(range(1, self.n_prefix + 1)))
@@ -60,7 +60,7 @@ class Paged:
 
     def stored(self, pool: Tensor) -> Tensor:
         """Keys or values of the prefix in one layer, [heads, positions, dim]."""
-        return pool[1 : self.n_prefix + 1].flatten(0, 1)[: self.prefix_len].transpose(0, 1)
+        return pool[:, 1 : self.n_prefix + 1].flatten(1, 2)[:, : self.prefix_len]
 
 
 @torch.inference_mode()
