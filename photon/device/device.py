@@ -16,7 +16,7 @@ from torch import Tensor
 Stream = Literal["compute", "upload", "readback"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Operation:
     """Work for a stream. It decides nothing when it runs: all that it needs from the host is staged when it is made.
 

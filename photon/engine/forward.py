@@ -82,9 +82,9 @@ class Forward:
             ids[i, : lengths[i]] = sequence.script.prompt.ids
         if any(s.script.prompt.coordinates for s in sequences):
             kind_array, value_array = _region_inputs(sequences, width)
-            kinds, values = arena.place(kind_array.ravel()), slot.places.place(value_array.reshape(-1, 2))
-        prompt = arena.place(ids.ravel())
-        last = arena.place(layout.prefix_tokens + np.arange(len(sequences)) * width + lengths - 1)
+            (kinds,) = arena.place(kind_array.ravel())
+            (values,) = slot.places.place(value_array.reshape(-1, 2))
+        prompt, last = arena.place(ids.ravel(), layout.prefix_tokens + np.arange(len(sequences)) * width + lengths - 1)
 
         def run() -> None:
             x = self._model.embed(prompt, kinds, values)
@@ -102,7 +102,7 @@ class Forward:
     def decode(self, slot: Slot, sequences: Seq[Sequence], rows: Ints) -> Operation:
         """One token for each of the table's ``rows``, read from where the step before left it."""
         layout = decode_layout(slot.inputs, self._table, rows, prefix_len=self._prefix_len, page_size=self._page_size)
-        at = slot.inputs.place(rows)
+        (at,) = slot.inputs.place(rows)
 
         def run() -> None:
             ids, kinds, values = (state[at] for state in self._next)

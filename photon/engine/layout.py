@@ -21,7 +21,8 @@ def decode_layout(arena: Arena, table: RowTable, rows: Ints, *, prefix_len: int,
     """One token for each of ``rows``, at the end of its suffix. Advances the rows' lengths."""
     offsets = table.length[rows]
     table.length[rows] += 1
-    page = table.pages[rows, offsets // page_size]
+    nth, at = np.divmod(offsets, page_size)
+    page = table.pages[rows, nth]
     return _assemble(
         arena,
         table,
@@ -29,7 +30,7 @@ def decode_layout(arena: Arena, table: RowTable, rows: Ints, *, prefix_len: int,
         prefixes=0,
         prefix_len=prefix_len,
         positions=table.base[rows] + offsets,
-        targets=page * page_size + offsets % page_size,
+        targets=page * page_size + at,
         offsets=offsets[:, None],
         page_size=page_size,
     )
@@ -84,20 +85,20 @@ def _assemble(
     offsets: Ints,
     page_size: int,
 ) -> StepLayout:
-    longest = int(table.length[rows].max())
-    suffix_pages = table.pages[rows, : -(-longest // page_size)]
+    suffix_pages = table.pages[rows, : offsets.max() // page_size + 1]
     groups, members, seats, has_prefix = _groups(table.prefix[rows].tobytes())
+    placed = arena.place(positions, targets, offsets, suffix_pages, table.prefix_pages[groups], members, seats)
     return StepLayout(
-        prefixes=prefixes,
-        prefix_len=prefix_len,
-        positions=arena.place(positions),
-        targets=arena.place(targets),
-        offsets=arena.place(offsets),
-        suffix_pages=arena.place(suffix_pages),
-        prefix_pages=arena.place(table.prefix_pages[groups]),
-        members=arena.place(members),
-        seats=arena.place(seats),
-        has_prefix=None if has_prefix is None else arena.place(has_prefix),
+        prefixes,
+        prefix_len,
+        positions=placed[0],
+        targets=placed[1],
+        offsets=placed[2],
+        suffix_pages=placed[3],
+        prefix_pages=placed[4],
+        members=placed[5],
+        seats=placed[6],
+        has_prefix=None if has_prefix is None else arena.place(has_prefix)[0],
     )
 
 

@@ -32,7 +32,7 @@ from photon.engine.step import Step
 from photon.engine.trace import Trace
 from photon.engine.watchdog import Watchdog, stalled
 from photon.errors import EngineError, RowError
-from photon.skills.grammar import Demand, MaskKind, Sample
+from photon.skills.grammar import Demand, Sample
 
 
 class Loop:
@@ -114,7 +114,7 @@ class Loop:
             elif (demand := self._advance(sequence, sample)) is not None:
                 rows.append(sequence.row)
                 demands += demand
-            self._scheduler.drop_reference(sequence)
+        self._scheduler.drop_references(step.sequences)
         self._scheduler.demand(rows, demands)
         self._slots.release(step.slot)
         self._trace.add(step, zombies, waited, Span(waited.end, self._device.now()))
@@ -171,13 +171,13 @@ class Loop:
 
     def _advance(self, sequence: Sequence, sample: Sample) -> Demand | None:
         """Take in one row's sample; what the row demands next, where that hangs on it."""
-        sequence.committed += 1
+        committed = sequence.committed = sequence.committed + 1
         grammar = sequence.script.grammar
         reason = grammar.advance(sample)
-        if reason is None and sequence.committed >= sequence.max_samples:
+        if reason is None and committed >= sequence.max_samples:
             reason = "length"
         if reason is not None:
             self._scheduler.finalize(sequence)
             self.results.append(answered(sequence, reason))
             return None
-        return grammar.demand(sequence.committed + 1) if grammar.mask is MaskKind.GRAMMAR else None
+        return grammar.demand(committed + 1) if sequence.held else None

@@ -34,7 +34,7 @@ class Drawn:
     nucleus: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class SamplePlan:
     """What a step's ``count`` rows demand, as device tensors.
 
@@ -46,11 +46,11 @@ class SamplePlan:
     table_rows: Tensor
     forced: Tensor
     token_at: Tensor
-    bans: Tensor | None
-    drawn: Drawn | None
     decide_at: Tensor
     coordinate_at: Tensor
     size_at: Tensor
+    bans: Tensor | None
+    drawn: Drawn | None
 
 
 class Samples(NamedTuple):
@@ -68,16 +68,18 @@ def plan_samples(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -
     want = demand[:, 0]
     token_at = (want & Want.TOKEN).nonzero()[0]
     bans = demand[token_at, 2:]
+    decide_at, coordinate_at, size_at = ((want & bit).nonzero()[0] for bit in (Want.DECIDE, Want.COORDINATE, Want.SIZE))
+    placed = controls.place(rows, demand[:, 1], token_at, decide_at, coordinate_at, size_at)
     return SamplePlan(
         count=len(rows),
-        table_rows=controls.place(rows),
-        forced=controls.place(demand[:, 1]),
-        token_at=controls.place(token_at),
-        bans=controls.place(bans) if (bans != NOBODY).any() else None,
+        table_rows=placed[0],
+        forced=placed[1],
+        token_at=placed[2],
+        decide_at=placed[3],
+        coordinate_at=placed[4],
+        size_at=placed[5],
+        bans=controls.place(bans)[0] if (bans != NOBODY).any() else None,
         drawn=_plan_draws(table, rows[token_at], controls, weights),
-        decide_at=controls.place((want & Want.DECIDE).nonzero()[0]),
-        coordinate_at=controls.place((want & Want.COORDINATE).nonzero()[0]),
-        size_at=controls.place((want & Want.SIZE).nonzero()[0]),
     )
 
 
@@ -88,13 +90,8 @@ def _plan_draws(table: RowTable, rows: Ints, controls: Arena, weights: Arena) ->
         return None
     drawn = rows[at]
     draws = table.draw[drawn]
-    return Drawn(
-        at=controls.place(at),
-        seeds=controls.place(table.seed[drawn]),
-        positions=controls.place(table.length[drawn]),
-        draws=weights.place(draws),
-        nucleus=bool((draws[:, 1] < 1).any()),
-    )
+    places, seeds, positions = controls.place(at, table.seed[drawn], table.length[drawn])
+    return Drawn(places, seeds, positions, weights.place(draws)[0], nucleus=bool((draws[:, 1] < 1).any()))
 
 
 class Sampler:

@@ -20,7 +20,7 @@ from photon.engine.pages import PagePool
 from photon.engine.rows import NO_PREFIX, RowTable
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.sizes import Sizes
-from photon.skills.grammar import Demand, MaskKind, Want
+from photon.skills.grammar import Demand, Want
 
 NOTHING = Demand(Want.NOTHING)
 Kind = Literal["vision", "prefill", "decode"]
@@ -189,7 +189,7 @@ class Scheduler:
     def first_samples_planned(self, sequences: list[Sequence]) -> None:
         """From their second sample on, rows whose mask hangs on no token demand the same for good."""
         for sequence in sequences:
-            if sequence.script.grammar.mask is not MaskKind.GRAMMAR:
+            if not sequence.held:
                 self.table.demand[sequence.row] = sequence.script.grammar.demand(2)
 
     def finalize(self, sequence: Sequence) -> None:
@@ -198,11 +198,14 @@ class Scheduler:
         self.table.demand[sequence.row] = NOTHING
         del self._running[sequence]
 
-    def drop_reference(self, sequence: Sequence) -> None:
-        """A step lets go of the sequence: the one place that counts down and the one that frees rows and pages."""
-        sequence.inflight_refs -= 1
-        if sequence.inflight_refs or not sequence.finalized:
-            return
+    def drop_references(self, sequences: list[Sequence]) -> None:
+        """A step lets go of its sequences: the one place that counts down, and the only way to ``_free``."""
+        for sequence in sequences:
+            sequence.inflight_refs -= 1
+            if sequence.finalized and not sequence.inflight_refs:
+                self._free(sequence)
+
+    def _free(self, sequence: Sequence) -> None:
         self.table.release_row(sequence.row)
         self._pages.release(sequence.pages)
         sequence.pages = []

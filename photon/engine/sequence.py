@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from photon.core import Request, Timings
 from photon.engine.intake import Prepared
+from photon.skills.grammar import MaskKind
 from photon.skills.skill import Script
 
 
@@ -36,7 +37,8 @@ class Sequence:
     """A request with its grammar, its row and its pages.
 
     ``samples`` counts launched samples, ``committed`` those taken in; ``max_samples`` bounds both, so that a sequence
-    whose count ends it is not launched again. ``finalized``: its result is out. ``inflight_refs``: steps that hold it.
+    whose count ends it is not launched again. ``held``: its mask needs the last sample. ``finalized``: its result is
+    out. ``inflight_refs``: steps that hold it.
     """
 
     request: Request
@@ -46,6 +48,7 @@ class Sequence:
     prepared: float
     max_samples: int
     pages_needed: int
+    held: bool = field(init=False)
     row: int = -1
     pages: list[int] = field(default_factory=list)
     samples: int = 0
@@ -53,6 +56,9 @@ class Sequence:
     inflight_refs: int = 0
     finalized: bool = False
     started: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.held = self.script.grammar.mask is MaskKind.GRAMMAR
 
     def timings(self) -> Timings:
         return Timings(self.submitted, self.prepared, self.started, time.monotonic())

@@ -6,9 +6,8 @@ buffer; host memory of a slot is never rewritten before that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from collections.abc import Sequence as Seq
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,13 @@ from photon.skills.grammar import Sample
 
 _MOST_VIEWS = 4096
 LANDED = 6
-"""Columns of a landing row: token, first bin, second bin, p_end, mass of the first bin, mass of the second."""
-
-
-# Without the detour through a named tuple's own constructor, which is written in Python.
-_as_sample: Callable[[tuple[Any, ...]], Sample] = partial(tuple.__new__, Sample)
+"""Columns of a landing row: those of ``skills.grammar.Sample``."""
 
 
 class Arena:
     """Numbers on their way to the device: laid one after the other into host memory, copied over in one go.
 
-    ``place`` returns the device's view of what it laid down; it is valid for work ordered after ``upload``.
+    ``place`` returns the device's views of what it laid down; they are valid for work ordered after ``upload``.
     """
 
     def __init__(self, device: Device, capacity: int, dtype: torch.dtype) -> None:
@@ -53,20 +48,29 @@ class Arena:
             pair = self._pairs[self.used] = self.device[: self.used], self.host[: self.used]
         return pair
 
-    def place(self, array: npt.NDArray[Any]) -> Tensor:
-        """Lay an array down. A view of the same place and shape is made once: steps repeat each other."""
-        start, stop = self.used, self.used + array.size
+    def place(self, *arrays: npt.NDArray[Any]) -> list[Tensor]:
+        """Lay arrays down, one after the other."""
+        start = self.used
+        laid = np.concatenate([array.ravel() for array in arrays])
+        self.used = stop = start + len(laid)
         if stop > len(self._numpy):
             raise AssertionError(f"a step stages {stop} numbers, the slot holds {len(self._numpy)}")
         self._access(writes=(self.host,))
-        self._numpy[start:stop] = array.reshape(-1)
-        self.used = stop
-        view = self._views.get((start, array.shape))
+        self._numpy[start:stop] = laid
+        views = []
+        for array in arrays:
+            views.append(self._view(start, array.shape))
+            start += array.size
+        return views
+
+    def _view(self, start: int, shape: tuple[int, ...]) -> Tensor:
+        """The device's memory from ``start`` on. The same view is made once: steps repeat each other."""
+        view = self._views.get((start, shape))
         if view is None:
             if len(self._views) >= _MOST_VIEWS:
                 self._views.clear()
                 self._pairs.clear()
-            view = self._views[start, array.shape] = self.device[start:stop].view(array.shape)
+            view = self._views[start, shape] = self.device[start : start + math.prod(shape)].view(shape)
         return view
 
 
@@ -112,9 +116,8 @@ class Slot:
     def read_landed(self, count: int) -> list[Sample]:
         """The first rows of the landing, as the host got them: one list for all, a tuple for each."""
         self._access(reads=(self.landed,))
-        landed = self._landed[:count]
-        columns = *landed[:, :3].T.astype(np.int64).tolist(), *landed[:, 3:].T.tolist()
-        return list(map(_as_sample, zip(*columns, strict=True)))
+        landed = self._landed[:count].T
+        return list(zip(*landed[:3].astype(np.int64).tolist(), *landed[3:].tolist(), strict=True))
 
 
 class Slots:

@@ -12,7 +12,6 @@ from photon.engine.rows import Ints
 from photon.engine.scheduler import Kind
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
-from photon.skills.grammar import MaskKind
 
 
 @dataclass(eq=False, slots=True)
@@ -45,4 +44,4 @@ class Step:
     @property
     def masks_known(self) -> bool:
         """Whether no row's mask needs a sample that is still in flight: it hangs on no token, or none is missing."""
-        return all(s.script.grammar.mask is not MaskKind.GRAMMAR or s.inflight_refs == 1 for s in self.sequences)
+        return not any(s.held and s.inflight_refs > 1 for s in self.sequences)

@@ -33,7 +33,7 @@ class KVPool:
         return self.keys.shape[3]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class StepLayout:
     """Where the tokens of one step stand and what they may see. All tensors int64 on the model's device.
 

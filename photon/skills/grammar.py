@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from photon.core import FinishReason
 from photon.models.config import TokenConfig
@@ -58,24 +58,19 @@ class MaskKind(IntEnum):
     GRAMMAR = 2
 
 
-class Sample(NamedTuple):
-    """One committed sample. ``first`` is a coordinate's or width's bin, ``second`` a height's.
+Sample: TypeAlias = tuple[int, int, int, float, float, float]
+"""One committed sample: ``token, first, second, p_end, mass_first, mass_second``.
 
-    ``p_end`` is the probability of the end token among the candidates; ``mass_first`` and ``mass_second`` are the
-    probability within a few bins of the chosen ones.
-    """
-
-    token: int
-    first: int = 0
-    second: int = 0
-    p_end: float = 0.0
-    mass_first: float = 1.0
-    mass_second: float = 1.0
+``first`` is a coordinate's or width's bin, ``second`` a height's. ``p_end`` is the probability of the end token among
+the candidates; ``mass_first`` and ``mass_second`` are the probability within a few bins of the chosen ones. A plain
+tuple: the tick takes in one for each row.
+"""
 
 
 class Grammar(Protocol):
     @property
-    def mask(self) -> MaskKind: ...
+    def mask(self) -> MaskKind:
+        """The same for as long as the grammar lives."""
 
     @property
     def tokens(self) -> list[int]:
@@ -104,10 +99,10 @@ class TextGrammar:
     bans: tuple[int, ...] = ()
     repetition: TextRepetition | None = None
     tokens: list[int] = field(default_factory=list)
+    mask: MaskKind = MaskKind.NONE
 
-    @property
-    def mask(self) -> MaskKind:
-        return MaskKind.CONSTANT if self.bans else MaskKind.NONE
+    def __post_init__(self) -> None:
+        self.mask = MaskKind.CONSTANT if self.bans else MaskKind.NONE
 
     @property
     def max_samples(self) -> int:
@@ -117,10 +112,11 @@ class TextGrammar:
         return Demand.text(self.bans if nth > 1 else ())
 
     def advance(self, sample: Sample) -> FinishReason | None:
-        if sample.token == self.end_id:
+        token = sample[0]
+        if token == self.end_id:
             return "stop"
-        self.tokens.append(sample.token)
-        if self.repetition is not None and self.repetition.add(sample.token):
+        self.tokens.append(token)
+        if self.repetition is not None and self.repetition.add(token):
             return "repetition"
         return "length" if len(self.tokens) >= self.max_tokens else None
 
@@ -159,12 +155,13 @@ class ReasoningGrammar:
     def advance(self, sample: Sample) -> FinishReason | None:
         if not self.thinking:
             return self.answer.advance(sample)
-        if sample.token == self.ids.answer_id:
+        token, first, *_ = sample
+        if token == self.ids.answer_id:
             self.thinking = False
             return None
-        if sample.token == self.ids.coord_id:
-            self.coordinates[len(self.thoughts)] = sample.first
-        self.thoughts.append(sample.token)
+        if token == self.ids.coord_id:
+            self.coordinates[len(self.thoughts)] = first
+        self.thoughts.append(token)
         return None
 
 
@@ -195,8 +192,10 @@ class ObjectsGrammar:
     mask: MaskKind = MaskKind.GRAMMAR
     _parts: list[Sample] = field(default_factory=list)
     _cycle: tuple[Demand, ...] = ()
+    _end: int = NOBODY
 
     def __post_init__(self) -> None:
+        self._end = self.ids.eos_id
         y, size = Demand(Want.COORDINATE, self.ids.coord_id), Demand(Want.SIZE, self.ids.size_id)
         self._cycle = (Demand(Want.BOUNDARY), y, size)[: 3 if self.sized else 2]
 
@@ -208,26 +207,26 @@ class ObjectsGrammar:
         return self._cycle[len(self._parts)]
 
     def advance(self, sample: Sample) -> FinishReason | None:
-        if not self._parts and sample.token == self.ids.eos_id:
+        parts, token = self._parts, sample[0]
+        if not parts and token == self._end:
             return "stop"
-        self.tokens.append(sample.token)
-        self._parts.append(sample)
-        if len(self._parts) < len(self._cycle):
+        self.tokens.append(token)
+        parts.append(sample)
+        if len(parts) < len(self._cycle):
             return None
-        self.found.append(_found(self._parts, self.sized))
-        self._parts.clear()
+        self.found.append(_box(*parts) if self.sized else _point(*parts))
+        parts.clear()
         if self.repetition is not None and (surplus := self.repetition.add(self.found[-1])):
             del self.found[-surplus:]
             return "repetition"
         return "max_objects" if len(self.found) >= self.max_objects else None
 
 
-def _found(parts: list[Sample], sized: bool) -> Found:
-    x, y = parts[0], parts[1]
-    masses = [x.mass_first, y.mass_first]
-    size = None
-    if sized:
-        size = (parts[2].first, parts[2].second)
-        masses += [parts[2].mass_first, parts[2].mass_second]
-    score_loc = math.prod(masses) ** (1 / len(masses))
-    return Found(x.first, y.first, size, 1.0 - x.p_end, score_loc)
+def _box(x: Sample, y: Sample, size: Sample) -> Found:
+    _, x_bin, _, p_end, x_mass, _ = x
+    _, width, height, _, width_mass, height_mass = size
+    return Found(x_bin, y[1], (width, height), 1.0 - p_end, (x_mass * y[4] * width_mass * height_mass) ** 0.25)
+
+
+def _point(x: Sample, y: Sample) -> Found:
+    return Found(x[1], y[1], None, 1.0 - x[3], math.sqrt(x[4] * y[4]))

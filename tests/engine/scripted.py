@@ -58,7 +58,7 @@ class ScriptedGrammar:
         return Demand.text()
 
     def advance(self, sample: Sample) -> FinishReason | None:
-        self.tokens.append(sample.token)
+        self.tokens.append(sample[0])
         return "stop" if len(self.tokens) == self.ask.samples else None
 
 

@@ -34,11 +34,12 @@ class OutlineGrammar:
         return Demand(Want.TOKEN | Want.COORDINATE | Want.SIZE)
 
     def advance(self, sample: Sample) -> FinishReason | None:
-        if sample.token == self.coordinate:
-            self.places[len(self.tokens)] = (sample.first,)
-        elif sample.token == self.size:
-            self.places[len(self.tokens)] = (sample.first, sample.second)
-        self.tokens.append(sample.token)
+        token, first, second, *_ = sample
+        if token == self.coordinate:
+            self.places[len(self.tokens)] = (first,)
+        elif token == self.size:
+            self.places[len(self.tokens)] = (first, second)
+        self.tokens.append(token)
         return "length" if len(self.tokens) == LENGTH else None
 
 

@@ -49,6 +49,7 @@ def sampler(logits: Tensor, decision: Any = "masked") -> Sampler:
     region = SimpleNamespace(
         coordinate_logits=lambda hidden: coordinate[rows(hidden)], size_logits=lambda hidden: size[rows(hidden)]
     )
+
     def of(hidden: Tensor, ids: Tensor | None = None) -> Tensor:
         found = logits[rows(hidden)]
         return found.clone() if ids is None else found[:, ids]

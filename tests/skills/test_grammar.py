@@ -19,11 +19,17 @@ IDS = TokenConfig()
 COORD, SIZE, END, ANSWER = IDS.coord_id, IDS.size_id, IDS.eos_id, IDS.answer_id
 
 
+def landed(
+    token: int, first: int = 0, second: int = 0, p_end: float = 0.0, mass_first: float = 1.0, mass_second: float = 1.0
+) -> Sample:
+    return token, first, second, p_end, mass_first, mass_second
+
+
 def feed(grammar: Grammar, *tokens: int) -> str | None:
     reason = None
     for token in tokens:
         assert reason is None, "fed after the end"
-        reason = grammar.advance(Sample(token))
+        reason = grammar.advance(landed(token))
     return reason
 
 
@@ -51,11 +57,11 @@ def test_detect_cycles_through_decision_coordinate_and_size() -> None:
     grammar = ObjectsGrammar(IDS, sized=True, max_objects=2)
     assert grammar.max_samples == 6
     assert grammar.demand(1) == Demand(Want.BOUNDARY)
-    assert grammar.advance(Sample(COORD, first=10, p_end=0.25, mass_first=0.5)) is None
+    assert grammar.advance(landed(COORD, first=10, p_end=0.25, mass_first=0.5)) is None
     assert grammar.demand(2) == Demand(Want.COORDINATE, COORD)
-    assert grammar.advance(Sample(COORD, first=20, mass_first=1.0)) is None
+    assert grammar.advance(landed(COORD, first=20, mass_first=1.0)) is None
     assert grammar.demand(3) == Demand(Want.SIZE, SIZE)
-    assert grammar.advance(Sample(SIZE, first=30, second=40, mass_first=0.5, mass_second=1.0)) is None
+    assert grammar.advance(landed(SIZE, first=30, second=40, mass_first=0.5, mass_second=1.0)) is None
     (found,) = grammar.found
     assert (found.x, found.y, found.size) == (10, 20, (30, 40))
     assert found.score_exist == 0.75
@@ -83,7 +89,7 @@ def test_nothing_found() -> None:
 def test_reasoning_then_answer() -> None:
     grammar = ReasoningGrammar(IDS, text(), max_tokens=4)
     assert grammar.demand(1) == Demand(Want.TOKEN | Want.COORDINATE)
-    grammar.advance(Sample(COORD, first=512))
+    grammar.advance(landed(COORD, first=512))
     assert grammar.demand(2) == Demand(Want.TOKEN | Want.COORDINATE, 0, END, SIZE)
     feed(grammar, 20, ANSWER)
     assert grammar.coordinates == {0: 512}
@@ -128,9 +134,9 @@ def square(x: int, y: int, size: tuple[int, int]) -> tuple[float, float, float, 
 def detect_until_repetition(*places: tuple[int, int]) -> tuple[str | None, int]:
     grammar = ObjectsGrammar(IDS, True, 50, PlaceRepetition(square))
     for x, y in places:
-        grammar.advance(Sample(COORD, first=x))
-        grammar.advance(Sample(COORD, first=y))
-        if (reason := grammar.advance(Sample(SIZE, first=100, second=100))) is not None:
+        grammar.advance(landed(COORD, first=x))
+        grammar.advance(landed(COORD, first=y))
+        if (reason := grammar.advance(landed(SIZE, first=100, second=100))) is not None:
             return reason, len(grammar.found)
     return None, len(grammar.found)
 
@@ -147,8 +153,8 @@ def test_circles_among_points() -> None:
     bins = [(500, 500), (502, 498), (500, 499), (501, 500)]
     reasons = []
     for x, y in bins:
-        grammar.advance(Sample(COORD, first=x))
-        reasons.append(grammar.advance(Sample(COORD, first=y)))
+        grammar.advance(landed(COORD, first=x))
+        reasons.append(grammar.advance(landed(COORD, first=y)))
     assert reasons == [None, None, None, "repetition"]
     assert len(grammar.found) == 1
 
