@@ -1,7 +1,7 @@
 """photon-batch: each command is one call into the library.
 
-Standard output carries what was asked for by --json, --help or --version and the table of ``simulate``, and nothing
-else; messages, the progress bar and the summary go to standard error.
+Standard output carries what was asked for by --json, --help or --version and the tables of ``simulate`` and ``eval``,
+and nothing else; messages, the progress bar and the summary go to standard error.
 Exit codes are those of ``photon.errors``, 3 for too many failed rows, 130 for an interrupt.
 """
 
@@ -129,6 +129,55 @@ def simulate(
         _print_json(comparison.as_dict())
     else:
         typer.echo(comparison.text())
+
+
+@app.command("eval")
+def evaluate(
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The folder that a run wrote, its output.dir.")],
+    truth: Annotated[str, typer.Option(metavar="COLUMN", help="The column with what is right; see docs/evaluate.md.")],
+    truth_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Parquet with that column, where the run did not keep it.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Finds a row in FILE; by default row_id, or its position.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(metavar="NAME", help="Judge this task alone.")] = None,
+    boxes: Annotated[str | None, typer.Option(metavar="xyxy|xywh", help="What four numbers of a box are.")] = None,
+    pixels: Annotated[bool, typer.Option("--pixels", help="Truth is in pixels of the recorded frame.")] = False,
+    iou: Annotated[float, typer.Option(help="From this share of their union on, a box fits a true one.")] = 0.5,
+    min_score: Annotated[float, typer.Option(help="Leave out answers below this score.")] = 0.0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON; - for standard output.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figures as .png or .svg.")] = None,
+) -> None:
+    """Hold a run's answers against truth: precision, recall, F1, AP, hits, exact matches, by task and class."""
+    as_json = json_file is not None and str(json_file) == "-"
+    with _errors_told(as_json):
+        from photon.evaluate.evaluate import evaluate as judge
+        from photon.evaluate.options import Judging, TruthOptions, layout_of, result_file
+
+        options = TruthOptions(truth, truth_file, on, task, layout_of(boxes), pixels)
+        judging = Judging(iou, min_score)
+        for path, kind in ((None if as_json else json_file, "JSON"), (picture, "picture")):
+            if path is not None:
+                result_file(path, output, kind)
+        if picture is not None:
+            from photon.evaluate.chart import check_chart
+
+            check_chart(picture)
+        report = judge(output, options, judging)
+        if json_file is not None and not as_json:
+            report.write(json_file)
+        if picture is not None:
+            from photon.evaluate.chart import write_chart
+
+            write_chart(report, picture)
+    from photon.evaluate.table import table
+
+    typer.echo(table(report), err=as_json)
+    if as_json:
+        _print_json(report.as_dict())
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ FLOORS = (
     ("sim",),
     ("data",),
     ("job",),
-    ("export", "report"),
+    ("export", "report", "evaluate"),
     ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
