@@ -69,8 +69,8 @@ class Settings:
     """How one request is answered. ``Request`` takes these by keyword.
 
     ``max_objects`` caps detect and point; ``max_tokens`` caps text (for a reasoned query, the reasoning and the
-    answer each). ``temperature`` 0 takes the most likely token; above 0, tokens are drawn from the ``top_p`` nucleus
-    with noise from ``seed``. ``length`` is the caption's. ``spatial_refs`` are (x, y) points and
+    answer each). ``temperature`` 0 takes the most likely token; above 0, tokens are drawn with noise from ``seed``,
+    out of the ``top_k`` likeliest (0: all), and of those out of the ``top_p`` nucleus. ``length`` is the caption's. ``spatial_refs`` are (x, y) points and
     (x_min, y_min, x_max, y_max) boxes in [0, 1] that a query refers to.
     """
 
@@ -78,6 +78,7 @@ class Settings:
     max_tokens: int = 768
     temperature: float = 0.0
     top_p: float = 1.0
+    top_k: int = 0
     seed: int = 0
     length: Literal["short", "normal", "long"] = "normal"
     spatial_refs: tuple[SpatialRef, ...] = ()
@@ -92,6 +93,7 @@ class Settings:
         check(_is_int(self.max_tokens) and self.max_tokens >= 1, "max_tokens", "an integer of at least 1")
         check(_is_number(self.temperature) and 0 <= self.temperature < float("inf"), "temperature", "a number >= 0")
         check(_is_number(self.top_p) and 0 < self.top_p <= 1, "top_p", "a number in (0, 1]")
+        check(_is_int(self.top_k) and self.top_k >= 0, "top_k", "an integer of at least 0")
         check(_is_int(self.seed), "seed", "an integer")
         check(self.length in ("short", "normal", "long"), "length", "short, normal or long")
         check(isinstance(self.reasoning, bool), "reasoning", "true or false")

@@ -25,7 +25,7 @@ class RowTable:
 
     ``base``: position of a row's first suffix token (the prefix's length, or 0). ``length``: suffix tokens launched.
     ``prefix``: the row's prefix, or NO_PREFIX. ``demand``: the columns of ``skills.grammar.Demand`` for the row's next
-    sample, nothing for a finalized row. ``draw``: temperature and top-p; ``seed``: of the noise.
+    sample, nothing for a finalized row. ``draw``: temperature, top-p and top-k; ``seed``: of the noise.
     """
 
     def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: Device) -> None:
@@ -35,7 +35,7 @@ class RowTable:
         self.pages = np.full((rows, suffix_pages), SCRATCH, np.int64)
         self.demand = np.zeros((rows, len(Demand._fields)), np.int64)
         self.seed = np.zeros(rows, np.int64)
-        self.draw = np.zeros((rows, 2), np.float32)
+        self.draw = np.zeros((rows, 3), np.float32)
         self.prefix_pages = np.full((prefixes, prefix_pages), SCRATCH, np.int64)
         # What each row feeds next; see models.moondream.Moondream.embed.
         self.next_ids = device.buffer(rows, dtype=torch.int64)

@@ -25,13 +25,13 @@ LOC_WINDOW = 4
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """Those of the free rows that are drawn, m of them: ``at`` their places among the n; ``seeds``, ``positions``
-    [m]; ``draws`` [m, 2] temperature and top-p; ``nucleus`` whether any top-p is below 1."""
+    [m]; ``draws`` [m, 3] temperature, top-p and top-k; ``cut`` whether any of the last two leaves something out."""
 
     at: Tensor
     seeds: Tensor
     positions: Tensor
     draws: Tensor
-    nucleus: bool
+    cut: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -91,7 +91,9 @@ def _plan_draws(table: RowTable, rows: Ints, controls: Arena, weights: Arena) ->
     drawn = rows[at]
     draws = table.draw[drawn]
     places, seeds, positions = controls.place(at, table.seed[drawn], table.length[drawn])
-    return Drawn(places, seeds, positions, weights.place(draws)[0], nucleus=bool((draws[:, 1] < 1).any()))
+    return Drawn(
+        places, seeds, positions, weights.place(draws)[0], cut=bool(((draws[:, 1] < 1) | (draws[:, 2] > 0)).any())
+    )
 
 
 class Sampler:
@@ -147,8 +149,7 @@ class Sampler:
             logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(plan.bans >= 0, float("-inf")))
         chosen = logits.argmax(dim=-1)
         if (drawn := plan.drawn) is not None:
-            top_ps = drawn.draws[:, 1] if drawn.nucleus else None
-            chosen[drawn.at] = draw(logits[drawn.at], drawn.draws[:, 0], top_ps, drawn.seeds, drawn.positions)
+            chosen[drawn.at] = draw(logits[drawn.at], drawn.draws, drawn.seeds, drawn.positions, cut=drawn.cut)
         return chosen
 
     def _decide(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -174,19 +175,27 @@ def _pick(logits: Tensor) -> tuple[Tensor, Tensor]:
     return found, (upper - lower.where(below >= 0, torch.zeros_like(lower))).clamp(0, 1)
 
 
-def draw(logits: Tensor, temperatures: Tensor, top_ps: Tensor | None, seeds: Tensor, positions: Tensor) -> Tensor:
-    """Draw ids [n] from softmax(logits / temperature), cut to the top-p nucleus; all arguments per row.
+def draw(logits: Tensor, draws: Tensor, seeds: Tensor, positions: Tensor, *, cut: bool) -> Tensor:
+    """Draw ids [n] from softmax(logits / temperature); ``draws`` [n, 3] holds each row's temperature, top-p and top-k.
 
-    The nucleus drops what lies behind a cumulative mass of more than top_p, as the reference does. Temperatures beyond
-    1/1000 and 1000 act like these: as good as greedy, and as good as uniform.
+    Temperatures beyond 1/1000 and 1000 act like these: as good as greedy, and as good as uniform. Without ``cut`` the
+    last two are not looked at.
     """
-    scores = (logits / temperatures[:, None].clamp(1e-3, 1e3)).log_softmax(dim=-1)
-    if top_ps is not None:
-        ordered, order = scores.sort(dim=-1, descending=True, stable=True)
-        mass = ordered.exp()
-        dropped = mass.cumsum(dim=-1) - mass > top_ps[:, None]
-        scores = scores.masked_fill(torch.zeros_like(dropped).scatter_(1, order, dropped), float("-inf"))
+    scores = (logits / draws[:, :1].clamp(1e-3, 1e3)).log_softmax(dim=-1)
+    if cut:
+        scores = _cut(scores, top_p=draws[:, 1:2], top_k=draws[:, 2:])
     return (scores + gumbel(seeds, positions, scores.shape[-1])).argmax(dim=-1)
+
+
+def _cut(scores: Tensor, *, top_p: Tensor, top_k: Tensor) -> Tensor:
+    """Log-probabilities [n, vocabulary] less what is left out: all but the top-k likeliest (0: none), and of the rest
+    what lies behind a cumulative mass of more than top-p, as the reference does. Of equals the lower id goes first."""
+    ordered, order = scores.sort(dim=-1, descending=True, stable=True)
+    rank = torch.arange(scores.shape[-1], device=scores.device)
+    beyond = (top_k > 0) & (rank >= top_k)
+    mass = ordered.masked_fill(beyond, float("-inf")).softmax(dim=-1)
+    beyond |= mass.cumsum(dim=-1) - mass > top_p
+    return scores.masked_fill(torch.zeros_like(beyond).scatter_(1, order, beyond), float("-inf"))
 
 
 def gumbel(seeds: Tensor, positions: Tensor, tokens: int) -> Tensor:

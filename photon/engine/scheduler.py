@@ -164,7 +164,7 @@ class Scheduler:
         settings = sequence.request.settings
         self.table.demand[sequence.row] = sequence.script.grammar.demand(1)
         self.table.seed[sequence.row] = np.uint64(settings.seed % 2**64).astype(np.int64)
-        self.table.draw[sequence.row] = settings.temperature, settings.top_p
+        self.table.draw[sequence.row] = settings.temperature, settings.top_p, settings.top_k
         sequence.started = time.monotonic()
         self._running[sequence] = None
 

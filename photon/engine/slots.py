@@ -102,7 +102,7 @@ class Slot:
         self.inputs = Arena(device, staged, torch.int64)
         self.places = Arena(device, 2 * staged, torch.float32)
         self.controls = Arena(device, 16 * rows, torch.int64)
-        self.weights = Arena(device, 4 * rows, torch.float32)
+        self.weights = Arena(device, 3 * rows, torch.float32)
         self.pixels = device.buffer(crops, side, side, 3, dtype=torch.uint8)
         self.hidden = device.buffer(rows, dim, dtype=dtype)
         self.landing = device.buffer(rows, LANDED, dtype=torch.float64)

@@ -88,6 +88,7 @@ class TextTask(TaskBase):
     max_tokens: int = Field(default=768, ge=1, description="an integer of at least 1")
     temperature: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="a number of at least 0")
     top_p: float = Field(default=1.0, gt=0, le=1, description="a number above 0 and at most 1")
+    top_k: int = Field(default=0, ge=0, description="an integer of at least 0")
 
 
 class CaptionTask(TextTask):

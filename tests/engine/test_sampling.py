@@ -139,23 +139,60 @@ def test_noise_is_standard_gumbel_and_a_function_of_its_arguments() -> None:
 
 
 def test_draws_follow_the_softmax() -> None:
-    """20 000 draws at a temperature: no token's share is further off than 4.5 standard deviations."""
     n, logits = 20_000, torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5, 1.5])
-    drawn = draw(logits.expand(n, -1), torch.full((n,), 0.7), None, ints([5] * n), torch.arange(n))
-    expected = (logits / 0.7).softmax(-1)
-    shares = torch.bincount(drawn, minlength=6) / n
-    assert ((shares - expected).abs() < 4.5 * (expected * (1 - expected) / n).sqrt()).all()
+    drawn = many(logits, n, temperature=0.7, cut=False)
+    agree(drawn, (logits / 0.7).softmax(-1))
 
 
 def test_the_nucleus_is_the_references() -> None:
     """Ids are dropped when the mass before them, most likely first, exceeds top_p."""
-    n = 4_000
     probabilities = torch.tensor([0.5, 0.3, 0.15, 0.05])
     for top_p, kept in ((0.3, 1), (0.5, 2), (0.79, 2), (0.81, 3), (1.0, 4)):
-        drawn = draw(
-            probabilities.log().expand(n, -1), torch.ones(n), torch.full((n,), top_p), ints([3] * n), torch.arange(n)
-        )
+        drawn = many(probabilities.log(), 4_000, top_p=top_p)
         assert set(drawn.tolist()) == set(range(kept)), top_p
-        expected = probabilities[:kept] / probabilities[:kept].sum()
-        shares = torch.bincount(drawn, minlength=kept) / n
-        assert ((shares - expected).abs() < 4.5 * (expected * (1 - expected) / n).sqrt() + 1e-9).all()
+        agree(drawn, probabilities[:kept] / probabilities[:kept].sum())
+
+
+def test_the_k_likeliest() -> None:
+    """Whatever their order in the vocabulary; 0 keeps all, and so does more than there are."""
+    probabilities = torch.tensor([0.05, 0.5, 0.15, 0.3])
+    for top_k, kept in ((1, {1}), (2, {1, 3}), (3, {1, 2, 3}), (0, {0, 1, 2, 3}), (9, {0, 1, 2, 3})):
+        drawn = many(probabilities.log(), 4_000, top_k=top_k)
+        assert set(drawn.tolist()) == kept, top_k
+        here = torch.tensor([p if i in kept else 0.0 for i, p in enumerate(probabilities.tolist())])
+        agree(drawn, here / here.sum())
+
+
+def test_of_equals_the_lower_ids_are_the_k_likeliest() -> None:
+    assert set(many(torch.zeros(6), 500, top_k=2).tolist()) == {0, 1}
+
+
+def test_the_nucleus_is_taken_of_the_k_likeliest() -> None:
+    """Of 0.5, 0.3 and 0.15 the first two have 0.84 of the mass: with top_p 0.8 the third is left out, whereas it would
+    stay among all four, where the first two have 0.8."""
+    probabilities = torch.tensor([0.5, 0.3, 0.15, 0.05])
+    assert set(many(probabilities.log(), 2_000, top_p=0.82).tolist()) == {0, 1, 2}
+    assert set(many(probabilities.log(), 2_000, top_p=0.82, top_k=3).tolist()) == {0, 1}
+
+
+def test_rows_are_cut_each_by_its_own() -> None:
+    draws = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.4, 0.0], [1.0, 1.0, 0.0]])
+    logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log().expand(3, -1)
+    seen = [draw(logits, draws, ints([7] * 3), ints([i] * 3), cut=True).tolist() for i in range(200)]
+    first, second, third = (set(row) for row in zip(*seen, strict=True))
+    assert (first, second, third) == ({0}, {0}, {0, 1, 2, 3})
+
+
+def many(
+    logits: Tensor, n: int, *, temperature: float = 1.0, top_p: float = 1.0, top_k: int = 0, cut: bool = True
+) -> Tensor:
+    """n draws from the same logits, at positions 0 to n - 1."""
+    draws = torch.tensor([[temperature, top_p, top_k]]).expand(n, -1)
+    return draw(logits.expand(n, -1), draws, ints([5] * n), torch.arange(n), cut=cut)
+
+
+def agree(drawn: Tensor, expected: Tensor) -> None:
+    """No id's share is further off than 4.5 standard deviations."""
+    n = len(drawn)
+    shares = torch.bincount(drawn, minlength=len(expected)) / n
+    assert ((shares - expected).abs() < 4.5 * (expected * (1 - expected) / n).sqrt() + 1e-9).all()

@@ -93,7 +93,7 @@ def test_labels_that_are_not_text(label: str, message: str) -> None:
          "path, revision, tokenizer, tokenizer_revision, dtype, device"),
         ("type: caption", "type: caption, objects: [a]", "10: tasks.1.objects: unknown key; "
          "it belongs in a task of type detect or point; "
-         "known here: name, max_tokens, temperature, top_p, type, length"),
+         "known here: name, max_tokens, temperature, top_p, top_k, type, length"),
         ("  dir: out", "  dir: out\n  dir: there", "13: output.dir: is given twice, first on line 12; "
          "keep one of them"),
         ("version: 1", "version: 2", "1: version: 2 does not fit; write 1"),
