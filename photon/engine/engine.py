@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
@@ -95,6 +96,7 @@ class Engine:
         self._trace = Trace()
         self._stall_timeout = stall_timeout
         self._gate = ByteGate(DECODED_BYTES)
+        self._cancelled: deque[Request] = deque()
         self._busy = self._broken = self._closed = False
 
     @classmethod
@@ -204,6 +206,8 @@ class Engine:
                 if not intake.inside:
                     loop.watchdog.progress()
                 loop.admit(intake.poll(wait=nothing_to_do, timeout=_HEARTBEAT))
+                while self._cancelled:
+                    loop.cancel(self._cancelled.popleft())
                 before, inflight = inflight, loop.tick(inflight)
                 nothing_to_do = before is None and inflight is None
                 if loop.watchdog.alarmed:
@@ -226,7 +230,17 @@ class Engine:
         finally:
             self._ring.close()
             intake.close(wait=not self._broken)
+            self._cancelled.clear()
             self._busy = False
+
+    def cancel(self, request: Request) -> None:
+        """Give up a request of the run under way, from any thread: that very object, wherever it stands.
+
+        Its result is a failure with the code CANCELLED, within two steps of the device if it was running. A request
+        that has been answered stays so.
+        """
+        if self._busy:
+            self._cancelled.append(request)
 
     def _recover(self) -> None:
         """A run ended early. Let the device finish with the slots, then take everything back."""

@@ -15,7 +15,7 @@ from collections import deque
 
 import numpy as np
 
-from photon.core import Result
+from photon.core import Request, Result
 from photon.device.device import Device, Operation
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
@@ -52,6 +52,7 @@ class Loop:
         self._scheduler, self._ring, self._admission = scheduler, ring, admission
         self._depth = depth
         self._trace = trace or Trace()
+        self._cancelled: dict[int, Request] = {}  # by identity; those that have not been met yet
         self.watchdog = Watchdog(stall_timeout)
         self.results: deque[Result] = deque()
 
@@ -103,8 +104,10 @@ class Loop:
         """Take in a step, once it is reached."""
         waited = self._wait(step)
         self.watchdog.progress()
-        for picture in step.pictures if step.kind == "vision" else ():
-            self._ring.release(picture.prepared.take_content())
+        if step.kind == "vision":
+            for picture in step.pictures:
+                self._ring.release(picture.prepared.take_content())
+            self._scheduler.encoded(step.pictures)
         rows: list[int] = []
         demands: list[int] = []  # flat: numpy takes a long list of numbers much faster than a list of tuples
         zombies = 0
@@ -151,6 +154,8 @@ class Loop:
         refused = []
         for arrival in arrivals:
             try:
+                if self._cancelled.pop(id(arrival.request), None) is not None:
+                    raise _cancelled()
                 sequence = self._admission.sequence(arrival)
             except RowError as error:
                 info = arrival.prepared.info if arrival.prepared is not None else None
@@ -163,6 +168,16 @@ class Loop:
             self._scheduler.add(sequence)
         for prepared in refused:  # only now: another arrival may be about the same picture
             self._scheduler.let_go(prepared)
+
+    def cancel(self, request: Request) -> None:
+        """Answer a request with CANCELLED instead of going on, or once it arrives; nothing, if it has been answered.
+        Between ticks."""
+        sequence = self._scheduler.withdraw(request)
+        if sequence is None:
+            self._cancelled[id(request)] = request
+            return
+        info = sequence.picture.prepared.info if sequence.picture is not None else None
+        self.results.append(failed(request.id, _cancelled(), info))
 
     def state(self, inflight: Step | None) -> str:
         """What the engine holds, for a person who wonders why it does not go on."""
@@ -181,3 +196,7 @@ class Loop:
             self.results.append(answered(sequence, reason))
             return None
         return grammar.demand(committed + 1) if sequence.held else None
+
+
+def _cancelled() -> RowError:
+    return RowError("CANCELLED", "given up by the caller")

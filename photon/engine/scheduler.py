@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from photon.core import Request
 from photon.engine.intake import Prepared
 from photon.engine.pages import PagePool
 from photon.engine.rows import NO_PREFIX, RowTable
@@ -61,11 +62,14 @@ class Scheduler:
         if picture is None:
             self._bare.append(sequence)
             return
-        if not picture.waiting and picture.prefix is None:
-            self._unseen.append(picture)
-        elif not picture.waiting:
-            # In front: it holds pages, and whoever waits for pages behind it would wait for ever.
-            self._seen.appendleft(picture)
+        if not picture.waiting:
+            if picture.prefix is not None:
+                # In front: it holds pages, and whoever waits for pages behind it would wait for ever.
+                self._seen.appendleft(picture)
+            elif picture.embedding is not None:
+                self._seen.append(picture)
+            else:
+                self._unseen.append(picture)
         picture.waiting.append(sequence)
 
     @property
@@ -96,6 +100,7 @@ class Scheduler:
                 break
             picture = self._unseen.popleft()
             picture.embedding = self._embeddings.pop()
+            picture.users += 1
             chosen.append(picture)
             self._seen.append(picture)
         return Work("vision", pictures=chosen) if chosen else None
@@ -173,13 +178,19 @@ class Scheduler:
     def read_embeddings(self, pictures: list[Picture]) -> list[int]:
         """Give up the entries of pictures whose prefill is being launched; one compute stream keeps their readers
         ahead of the next writer."""
-        entries = []
+        return [self._give_up_embedding(picture) for picture in pictures]
+
+    def _give_up_embedding(self, picture: Picture) -> int:
+        entry, picture.embedding = picture.embedding, None
+        assert entry is not None
+        self._embeddings.append(entry)
+        return entry
+
+    def encoded(self, pictures: list[Picture]) -> None:
+        """Their vision step is committed."""
         for picture in pictures:
-            assert picture.embedding is not None
-            entries.append(picture.embedding)
-            self._embeddings.append(picture.embedding)
-            picture.embedding = None
-        return entries
+            picture.users -= 1
+            self.let_go(picture.prepared)
 
     def demand(self, rows: list[int], demands: list[int]) -> None:
         """What the next samples of these rows have to be, now that their last ones are known; demands end to end."""
@@ -198,14 +209,39 @@ class Scheduler:
         self.table.demand[sequence.row] = NOTHING
         del self._running[sequence]
 
+    def withdraw(self, request: Request) -> Sequence | None:
+        """Take a request back, wherever it stands: its sequence, unless it has none any more or not yet."""
+        for sequence in self._running:
+            if sequence.request is request:
+                self.finalize(sequence)
+                self._free_unless_held(sequence)
+                return sequence
+        for sequence in self._bare:
+            if sequence.request is request:
+                self._bare.remove(sequence)
+                return sequence
+        for queue in (self._unseen, self._seen):
+            for picture in queue:
+                for sequence in picture.waiting:
+                    if sequence.request is request:
+                        picture.waiting.remove(sequence)
+                        if not picture.waiting:
+                            queue.remove(picture)
+                            self.let_go(picture.prepared)
+                        return sequence
+        return None
+
     def drop_references(self, sequences: list[Sequence]) -> None:
-        """A step lets go of its sequences: the one place that counts down, and the only way to ``_free``."""
+        """A step lets go of its sequences: the one place that counts down."""
         for sequence in sequences:
             sequence.inflight_refs -= 1
-            if sequence.finalized and not sequence.inflight_refs:
-                self._free(sequence)
+            if sequence.finalized:
+                self._free_unless_held(sequence)
 
-    def _free(self, sequence: Sequence) -> None:
+    def _free_unless_held(self, sequence: Sequence) -> None:
+        """The one place that frees rows and pages: of a sequence whose result is out, once no step holds it."""
+        if sequence.inflight_refs:
+            return
         self.table.release_row(sequence.row)
         self._pages.release(sequence.pages)
         sequence.pages = []
@@ -219,9 +255,11 @@ class Scheduler:
         if picture is not None and (picture.users or picture.waiting):
             return
         if self._forget(prepared) and picture is not None:
-            assert picture.prefix is not None
-            self.table.release_prefix(picture.prefix)
-            self._pages.release(picture.pages)
+            if picture.embedding is not None:
+                self._give_up_embedding(picture)
+            if picture.prefix is not None:
+                self.table.release_prefix(picture.prefix)
+                self._pages.release(picture.pages)
             del self._pictures[prepared]
 
     def state(self) -> str:

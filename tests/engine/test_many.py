@@ -1,4 +1,5 @@
-"""Thousands of requests of every length on the device that a CPU run uses, with failures and runs left early."""
+"""Thousands of requests of every length on the device that a CPU run uses, with failures, requests that are given up,
+and runs left early."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ def test_everything_is_home_after_two_thousand_requests(depth: int) -> None:
     pictures = [photon.Image(micro.image(i % 4).source) for i in range(40)]
     broken = [photon.Image(data) for data in BROKEN]
 
+    asked: list[Request] = []
+
     def asks(count: int) -> Iterator[Request]:
+        asked.clear()
+        for request in draw(count):
+            asked.append(request)
+            yield request
+
+    def draw(count: int) -> Iterator[Request]:
         for id in range(count):
             kind = dice.random()
             if kind < 0.1:
@@ -49,6 +58,8 @@ def test_everything_is_home_after_two_thousand_requests(depth: int) -> None:
             code = result.error.code if result.error else None
             codes[code] = codes.get(code, 0) + 1
             seen.add(result.id)
+            if dice.random() < 0.15:
+                engine.cancel(dice.choice(asked[-60:]))
             if len(seen) == leave_after:
                 run.close()
                 break
@@ -56,5 +67,6 @@ def test_everything_is_home_after_two_thousand_requests(depth: int) -> None:
             assert seen == set(range(500))
         done += len(seen)
     engine.close()
-    assert set(codes) == {None, "IMAGE_UNIDENTIFIED", "IMAGE_EMPTY", "IMAGE_TRUNCATED", "PROMPT_TOO_LONG"}
+    assert set(codes) == {None, "IMAGE_UNIDENTIFIED", "IMAGE_EMPTY", "IMAGE_TRUNCATED", "PROMPT_TOO_LONG", "CANCELLED"}
+    assert codes["CANCELLED"] > 50
     assert codes[None] > 1000
