@@ -169,6 +169,8 @@ class VirtualDevice:
         for stream in STREAMS:
             while self._queues[stream]:
                 self._execute_until(self._queues[stream][-1])
+        with self._lock:
+            self._clocks[HOST] = _join(self._clocks[HOST], *(self._clocks[stream] for stream in STREAMS))
 
     def close(self) -> None:
         self.drain()
