@@ -110,6 +110,10 @@ class VirtualDevice:
         """Simulated seconds on the host's clock."""
         return self._time
 
+    def spend(self, seconds: float) -> None:
+        """The host is busy for so long."""
+        self._time += seconds
+
     def order_by_pages(self, *pools: Tensor) -> None:
         """From here on, accesses to these buffers are ordered page by page, by what operations say of ``pages``."""
         self._paged.update(map(storage_of, pools))
@@ -169,6 +173,7 @@ class VirtualDevice:
         for stream in STREAMS:
             while self._queues[stream]:
                 self._execute_until(self._queues[stream][-1])
+        self._time = max(self._time, *self._busy_until.values())
         with self._lock:
             self._clocks[HOST] = _join(self._clocks[HOST], *(self._clocks[stream] for stream in STREAMS))
 

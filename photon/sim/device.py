@@ -1,4 +1,4 @@
-"""The virtual device, with a host whose time can be spent and copies that take a moment.
+"""The virtual device, with copies that take a moment.
 
 Order is not checked here; the engine's tests do that.
 """
@@ -22,12 +22,3 @@ class SimDevice(VirtualDevice):
         if stream == "upload" and not operation.seconds:
             operation = replace(operation, seconds=self._copy)
         return super().launch(stream, operation, after)
-
-    def spend(self, seconds: float) -> None:
-        """The host is busy for so long."""
-        self._time += seconds
-
-    def synchronize(self) -> None:
-        """The host waits until every stream has done what was launched: what a stray synchronous copy amounts to."""
-        self.drain()
-        self._time = max(self._time, *self._busy_until.values())

@@ -33,7 +33,7 @@ class StrayLoop(TimedLoop):
 
     def finalize(self, step: Step) -> None:
         super().finalize(step)
-        self._clock.synchronize()
+        self._clock.drain()
 
 
 class PeekingScheduler(Scheduler):
