@@ -69,9 +69,9 @@ class Settings:
     """How one request is answered. ``Request`` takes these by keyword.
 
     ``max_objects`` caps detect and point; ``max_tokens`` caps text (for a reasoned query, the reasoning and the
-    answer each). ``temperature`` 0 takes the most likely token; above 0, tokens are drawn with noise from ``seed``,
-    out of the ``top_k`` likeliest (0: all), and of those out of the ``top_p`` nucleus. ``length`` is the caption's. ``spatial_refs`` are (x, y) points and
-    (x_min, y_min, x_max, y_max) boxes in [0, 1] that a query refers to.
+    answer each). ``temperature`` 0 takes the most likely token; above 0, tokens are drawn with noise from ``seed``, out
+    of the ``top_k`` likeliest (0: all), and of those out of the ``top_p`` nucleus. ``length`` is the caption's.
+    ``spatial_refs`` are (x, y) points and (x_min, y_min, x_max, y_max) boxes in [0, 1] that a query refers to.
     """
 
     max_objects: int = 50

@@ -20,8 +20,9 @@ class Picture:
     """One image in the engine.
 
     ``waiting``: its requests that have not been launched; while there are any, the prefix holds a reference of its
-    own. ``users``: its sequences that hold a row, and the vision step that encodes it. ``embedding``: its entry in the pool of image tokens, from the
-    launch of its vision step to the launch of its prefill. ``prefix``: its place in the row table, with its ``pages``.
+    own. ``users``: its sequences that hold a row, and the vision step that encodes it. ``embedding``: its entry in the
+    pool of image tokens, from the launch of its vision step to the launch of its prefill. ``prefix``: its place in the
+    row table, with its ``pages``.
     """
 
     prepared: Prepared
