@@ -89,10 +89,10 @@ class Engine:
         pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
         embeddings = device.buffer(sizes.embeddings, config.prefix_len - 1, text.dim, dtype=model.dtype)
         self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings)
-        crops, side = sizes.vision_crops, config.vision.crop_size
-        slot = {"rows": sizes.rows, "staged": sizes.staged, "crops": crops, "side": side}
+        side = config.vision.crop_size
+        slot = {"rows": sizes.rows, "staged": sizes.staged, "crops": sizes.slot_crops, "side": side}
         self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
-        self._ring = CropRing(device, entries=sizes.ring, crops=crops, side=side)
+        self._ring = CropRing(device, entries=sizes.ring, crops=sizes.picture_crops, side=side)
         self._trace = Trace()
         self._stall_timeout = stall_timeout
         self._gate = ByteGate(DECODED_BYTES)

@@ -15,11 +15,19 @@ from photon.models.config import MoondreamConfig
 PAGE_SIZE = 16
 _TYPICAL_SUFFIX = 256  # tokens; the pool is sized for a full batch of these, less where memory is short
 _AUTO_BATCH = {"cpu": 16, "cuda": 64}
+_CACHED_BYTES = 8 << 20
+"""A CPU packs pictures into a step up to about so much in the widest layer: small ones share the cost of starting an
+operator; large ones share nothing, and fall out of the caches together (docs/lab-log.md)."""
+_MOST_PACKED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """``rows`` and ``prefixes`` have slack over ``max_batch``: a zombie holds its row for a step longer."""
+    """``rows`` and ``prefixes`` have slack over ``max_batch``: a zombie holds its row for a step longer.
+
+    ``picture_crops`` is the most that one picture has; a vision step takes one picture, or several with at most
+    ``vision_crops`` together. ``prefill_tokens`` bounds a prefill likewise.
+    """
 
     max_batch: int
     rows: int
@@ -30,8 +38,14 @@ class Sizes:
     suffix_pages: int
     embeddings: int
     ring: int
+    picture_crops: int
     vision_crops: int
     prefill_tokens: int
+
+    @property
+    def slot_crops(self) -> int:
+        """What a slot has to hold."""
+        return max(self.picture_crops, self.vision_crops)
 
     @property
     def staged(self) -> int:
@@ -67,6 +81,7 @@ def choose_sizes(
             f"{free_bytes * memory_fraction / 1e9:.2f} GB are free for it: use a smaller model or a larger machine, "
             "or raise engine.memory_fraction"
         )
+    crops, prefixes = _packed(config, device_type)
     return Sizes(
         max_batch=batch,
         rows=2 * batch,
@@ -77,7 +92,17 @@ def choose_sizes(
         suffix_pages=suffix_pages,
         embeddings=max(4, min(batch, 16)),
         ring=max(4, min(batch, 16)),
-        vision_crops=config.vision.max_crops + 1,
-        # A CPU gains nothing from packing prefixes, and its caches lose.
-        prefill_tokens=(1 if device_type == "cpu" else 4) * config.prefix_len + 512,
+        picture_crops=config.vision.max_crops + 1,
+        vision_crops=crops,
+        prefill_tokens=prefixes * config.prefix_len + 512,
     )
+
+
+def _packed(config: MoondreamConfig, device_type: str) -> tuple[int, int]:
+    """Crops to a vision step and prefixes to a prefill."""
+    if device_type != "cpu":
+        return config.vision.max_crops + 1, 4
+    crop_bytes = config.vision.grid**2 * config.vision.enc_ff_dim * 4
+    prefix_bytes = config.prefix_len * config.text.ff_dim * 4
+    crops, prefixes = (max(1, min(_MOST_PACKED, _CACHED_BYTES // size)) for size in (crop_bytes, prefix_bytes))
+    return crops, prefixes

@@ -44,11 +44,11 @@ class Simulation:
             config, max_batch=batch, device_type="cuda", free_bytes=_MEMORY, itemsize=2, memory_fraction=0.9
         )
         device = SimDevice(launch=profile.launch, copy=profile.copy)
-        numbers = {"rows": sizes.rows, "staged": sizes.staged, "crops": sizes.vision_crops}
+        numbers = {"rows": sizes.rows, "staged": sizes.staged, "crops": sizes.slot_crops}
         self._pages = PagePool(sizes.pages, sizes.page_size)
         table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, device)
         self._slots = Slots([Slot(device, **numbers, side=1, dim=1, dtype=torch.float32) for _ in range(2)])
-        self._ring = CropRing(device, entries=sizes.ring, crops=sizes.vision_crops, side=1)
+        self._ring = CropRing(device, entries=sizes.ring, crops=sizes.picture_crops, side=1)
         self._scheduler = PeekingScheduler(sizes, self._pages, table, config.prefix_len, lambda prepared: True)
         self.records: list[StepRecord] = []
         self.answered = 0

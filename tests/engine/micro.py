@@ -67,7 +67,7 @@ def sizes(max_batch: int = 4, **changes: Any) -> Sizes:
         itemsize=4,
         memory_fraction=0.9,
     )
-    return replace(chosen, **changes)
+    return replace(chosen, **{"vision_crops": chosen.picture_crops, **changes})  # so that two pictures take two steps
 
 
 def engine(device: Device, *, depth: int = 2, decision: Any = "reference", **changes: Any) -> Engine:
