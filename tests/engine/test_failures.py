@@ -103,7 +103,7 @@ def _catch_fire() -> None:
     raise RuntimeError("device on fire")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     depth=st.sampled_from([1, 2]),
