@@ -7,12 +7,12 @@ of pictures go on while a forward runs.
 from __future__ import annotations
 
 import math
+import mmap
 import queue
 import threading
 import time
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,8 +70,10 @@ class ThreadDevice:
         return event
 
     def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
-        """From numpy, whose zeros take no memory before they are written; torch's are written at once."""
-        return torch.from_numpy(np.zeros(math.prod(shape) * dtype.itemsize, np.uint8)).view(dtype).view(shape)
+        """Mapped, so that it takes no memory before it is written, and then by the small page. Torch writes zeros at
+        once; numpy asks for huge pages, and a pool that is written here and there would fill one each time."""
+        size = math.prod(shape) * dtype.itemsize
+        return torch.frombuffer(mmap.mmap(-1, max(size, 1)), dtype=torch.uint8)[:size].view(dtype).view(shape)
 
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         return self.buffer(*shape, dtype=dtype)

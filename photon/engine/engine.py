@@ -96,7 +96,7 @@ class Engine:
         self._trace = Trace()
         self._stall_timeout = stall_timeout
         self._gate = ByteGate(DECODED_BYTES)
-        self._cancelled: deque[Request] = deque()
+        self._to_cancel: deque[Request] = deque()
         self._busy = self._broken = self._closed = False
 
     @classmethod
@@ -180,6 +180,7 @@ class Engine:
         ):
             if state:
                 raise UsageError(f"this engine {why}")
+        to_cancel = self._to_cancel = deque()  # a new one: what is said too late to one run must not reach the next
         self._busy = True
         self._trace = Trace(trace)
         self._ring.open()
@@ -206,8 +207,8 @@ class Engine:
                 if not intake.inside:
                     loop.watchdog.progress()
                 loop.admit(intake.poll(wait=nothing_to_do, timeout=_HEARTBEAT))
-                while self._cancelled:
-                    loop.cancel(self._cancelled.popleft())
+                for request in [to_cancel.popleft() for _ in range(len(to_cancel))]:
+                    loop.cancel(request, coming=intake.holds(request))
                 before, inflight = inflight, loop.tick(inflight)
                 nothing_to_do = before is None and inflight is None
                 if loop.watchdog.alarmed:
@@ -230,17 +231,17 @@ class Engine:
         finally:
             self._ring.close()
             intake.close(wait=not self._broken)
-            self._cancelled.clear()
             self._busy = False
 
     def cancel(self, request: Request) -> None:
         """Give up a request of the run under way, from any thread: that very object, wherever it stands.
 
-        Its result is a failure with the code CANCELLED, within two steps of the device if it was running. A request
-        that has been answered stays so.
+        Its result is a failure with the code CANCELLED: within two steps of the device if it was running, once its
+        picture is decoded if it was on its way, and as always when the caller asks for results. What has been answered
+        stays so; what the run has not pulled yet is not affected.
         """
         if self._busy:
-            self._cancelled.append(request)
+            self._to_cancel.append(request)
 
     def _recover(self) -> None:
         """A run ended early. Let the device finish with the slots, then take everything back."""

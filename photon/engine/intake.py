@@ -67,6 +67,7 @@ class Intake:
         self._ready: deque[Arrival] = deque()
         self._pictures: dict[int, Prepared] = {}
         self._waiting: dict[Prepared, list[Arrival]] = {}
+        self._pulled: Request | None = None  # and not taken in yet
         self._charged = 0
         self._inside = 0
         self._fed = False
@@ -114,6 +115,12 @@ class Intake:
     @property
     def _drained(self) -> bool:
         return self._fed and not self._waiting
+
+    def holds(self, request: Request) -> bool:
+        """Whether that very request is on its way to ``poll``."""
+        with self._lock:
+            coming = (arrival for arrivals in (self._ready, *self._waiting.values()) for arrival in arrivals)
+            return self._pulled is request or any(arrival.request is request for arrival in coming)
 
     def finished(self) -> None:
         """A request has been answered; another may come in."""
@@ -164,8 +171,10 @@ class Intake:
         except RowError as error:
             script, failure = None, Failure(error.code, str(error))
         with self._lock:
+            self._pulled = request
             while not self._closed and not self._room(request.image):
                 self._lock.wait()
+            self._pulled = None
             if self._closed:
                 return False
             self._inside += 1

@@ -52,7 +52,7 @@ class Loop:
         self._scheduler, self._ring, self._admission = scheduler, ring, admission
         self._depth = depth
         self._trace = trace or Trace()
-        self._cancelled: dict[int, Request] = {}  # by identity; those that have not been met yet
+        self._cancelled_ahead: dict[int, Request] = {}  # by identity, until they arrive
         self.watchdog = Watchdog(stall_timeout)
         self.results: deque[Result] = deque()
 
@@ -154,8 +154,8 @@ class Loop:
         refused = []
         for arrival in arrivals:
             try:
-                if self._cancelled.pop(id(arrival.request), None) is not None:
-                    raise _cancelled()
+                if self._cancelled_ahead.pop(id(arrival.request), None) is not None:
+                    raise _cancellation()
                 sequence = self._admission.sequence(arrival)
             except RowError as error:
                 info = arrival.prepared.info if arrival.prepared is not None else None
@@ -169,15 +169,15 @@ class Loop:
         for prepared in refused:  # only now: another arrival may be about the same picture
             self._scheduler.let_go(prepared)
 
-    def cancel(self, request: Request) -> None:
-        """Answer a request with CANCELLED instead of going on, or once it arrives; nothing, if it has been answered.
-        Between ticks."""
+    def cancel(self, request: Request, *, coming: bool) -> None:
+        """Between ticks: answer a request with CANCELLED instead of going on, or, where it is still ``coming``, once it
+        arrives. Nothing if it has been answered."""
         sequence = self._scheduler.withdraw(request)
-        if sequence is None:
-            self._cancelled[id(request)] = request
-            return
-        info = sequence.picture.prepared.info if sequence.picture is not None else None
-        self.results.append(failed(request.id, _cancelled(), info))
+        if sequence is not None:
+            info = sequence.picture.prepared.info if sequence.picture is not None else None
+            self.results.append(failed(request.id, _cancellation(), info))
+        elif coming:
+            self._cancelled_ahead[id(request)] = request
 
     def state(self, inflight: Step | None) -> str:
         """What the engine holds, for a person who wonders why it does not go on."""
@@ -198,5 +198,5 @@ class Loop:
         return grammar.demand(committed + 1) if sequence.held else None
 
 
-def _cancelled() -> RowError:
+def _cancellation() -> RowError:
     return RowError("CANCELLED", "given up by the caller")

@@ -160,7 +160,7 @@ class Sampler:
         if self._decision == "reference":
             logits = self._model.text.logits(hidden).float()
             return logits.argmax(dim=-1) == self._end, logits.softmax(dim=-1)[:, self._end]
-        end, coordinate = self._model.text.logits(hidden, self._candidates).float().unbind(-1)
+        end, coordinate = self._model.text.logits(hidden, self._candidates).unbind(-1)
         return end > coordinate, (end - coordinate).sigmoid()
 
 
@@ -188,13 +188,13 @@ def draw(logits: Tensor, draws: Tensor, seeds: Tensor, positions: Tensor, *, cut
 
 
 def _cut(scores: Tensor, *, top_p: Tensor, top_k: Tensor) -> Tensor:
-    """Log-probabilities [n, vocabulary] less what is left out: all but the top-k likeliest (0: none), and of the rest
-    what lies behind a cumulative mass of more than top-p, as the reference does. Of equals the lower id goes first."""
+    """Log-probabilities [n, vocabulary] of the top-k likeliest (0: all), and of these up to a cumulative mass of top-p,
+    as the reference cuts; minus infinity elsewhere. Of equals the lower id goes first. Rows with neither stay whole."""
     ordered, order = scores.sort(dim=-1, descending=True, stable=True)
     rank = torch.arange(scores.shape[-1], device=scores.device)
     beyond = (top_k > 0) & (rank >= top_k)
     mass = ordered.masked_fill(beyond, float("-inf")).softmax(dim=-1)
-    beyond |= mass.cumsum(dim=-1) - mass > top_p
+    beyond |= (top_p < 1) & (mass.cumsum(dim=-1) - mass > top_p)
     return scores.masked_fill(torch.zeros_like(beyond).scatter_(1, order, beyond), float("-inf"))
 
 

@@ -24,6 +24,8 @@ from photon.engine.sizes import Sizes
 from photon.skills.grammar import Demand, Want
 
 NOTHING = Demand(Want.NOTHING)
+_MOST_IDS = 1 << 24
+"""More than any vocabulary has, and what float32 counts to exactly."""
 Kind = Literal["vision", "prefill", "decode"]
 
 
@@ -169,7 +171,7 @@ class Scheduler:
         settings = sequence.request.settings
         self.table.demand[sequence.row] = sequence.script.grammar.demand(1)
         self.table.seed[sequence.row] = np.uint64(settings.seed % 2**64).astype(np.int64)
-        self.table.draw[sequence.row] = settings.temperature, settings.top_p, settings.top_k
+        self.table.draw[sequence.row] = settings.temperature, settings.top_p, min(settings.top_k, _MOST_IDS)
         sequence.started = time.monotonic()
         self._running[sequence] = None
 

@@ -65,8 +65,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, layout
 
     ``q``: [tokens, heads, dim]; ``keys``, ``values``: [kv heads, pages, page size, dim]. Returns [tokens, heads, dim].
     """
-    keys.flatten(1, 2).index_copy_(1, layout.targets, k.transpose(0, 1))
-    values.flatten(1, 2).index_copy_(1, layout.targets, v.transpose(0, 1))
+    for pool, fresh in ((keys, k), (values, v)):
+        pool.view(pool.shape[0], -1, pool.shape[-1]).index_copy_(1, layout.targets, fresh.transpose(0, 1))
     split = layout.prefix_tokens
     parts = []
     if split:

@@ -82,8 +82,8 @@ class TextModel(nn.Module):
         return x
 
     def logits(self, hidden: Tensor, of: Tensor | None = None) -> Tensor:
-        """Hidden states [n, dim] to logits [n, vocabulary], or [n, m] ``of`` m ids, in the model's precision."""
+        """Hidden states [n, dim] to logits [n, vocabulary] in the model's precision; [n, m] ``of`` m ids in float32."""
         normed = self.post_ln(hidden)
         if of is None:
             return self.lm_head(normed)  # type: ignore[no-any-return]
-        return F.linear(normed, self.lm_head.weight[of], self.lm_head.bias[of])
+        return F.linear(normed.float(), self.lm_head.weight[of].float(), self.lm_head.bias[of].float())

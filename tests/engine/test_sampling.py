@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _pick, draw, gumbel
+from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _cut, _pick, draw, gumbel
 from photon.skills.grammar import Want
 
 END, COORD, SIZE = 0, 5, 6
@@ -181,6 +181,14 @@ def test_rows_are_cut_each_by_its_own() -> None:
     seen = [draw(logits, draws, ints([7] * 3), ints([i] * 3), cut=True).tolist() for i in range(200)]
     first, second, third = (set(row) for row in zip(*seen, strict=True))
     assert (first, second, third) == ({0}, {0}, {0, 1, 2, 3})
+
+
+def test_a_row_that_cuts_nothing_is_left_whole_beside_one_that_does() -> None:
+    """Over a real vocabulary, where the running sum of all probabilities rounds to a little more than 1."""
+    scores = (torch.randn(2, 51_200, generator=torch.Generator().manual_seed(0)) * 3).log_softmax(-1)
+    cut = _cut(scores, top_p=torch.tensor([[1.0], [0.9]]), top_k=torch.zeros(2, 1))
+    assert torch.equal(cut[0], scores[0])
+    assert cut[1].isinf().any()
 
 
 def many(

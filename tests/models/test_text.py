@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -135,3 +137,16 @@ def test_object_steps(tiny: LoadedModel, skill: str) -> None:
 def embed_one(tiny: LoadedModel, kind: int, first: float, second: float) -> Tensor:
     assert kind != TOKEN
     return tiny.model.embed(torch.tensor([0]), torch.tensor([kind]), torch.tensor([[first, second]]))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_logits_of_some_ids_are_those_of_all(tiny: LoadedModel, dtype: torch.dtype) -> None:
+    text = copy.deepcopy(tiny.model.text).to(dtype)
+    hidden = torch.randn(3, text.config.dim, generator=torch.Generator().manual_seed(0)).to(dtype)
+    ids = torch.tensor([5, 0, 511])
+    some = text.logits(hidden, ids)
+    assert some.dtype == torch.float32
+    torch.testing.assert_close(
+        some, text.logits(hidden)[:, ids].float(), rtol=2**-7, atol=1e-2 if dtype != torch.float32 else 1e-5
+    )
