@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from photon.errors import UsageError
 from photon.evaluate.asked import OBJECT_TYPES, TEXT_TYPES, AskedTask
 from photon.evaluate.average_precision import average_precision, has_pycocotools
 from photon.evaluate.figures import figures_of, mean, pooled
-from photon.evaluate.join import TruthSource, open_truth
+from photon.evaluate.join import RowTruth, TruthSource, open_truth
+from photon.evaluate.labels import listed, respelled
 from photon.evaluate.options import Judging, TruthOptions
 from photon.evaluate.output import RunOutput
 from photon.evaluate.report import ObjectsReport, Report, TextReport
@@ -21,6 +24,7 @@ from photon.evaluate.truth import BoxForm, read_answer
 from photon.job.problems import nearest
 
 Tally: TypeAlias = ObjectsTally | TextTally
+_NONE = np.empty(0)
 
 
 def evaluate(folder: Path, options: TruthOptions, judging: Judging | None = None) -> Report:
@@ -39,9 +43,9 @@ def evaluate(folder: Path, options: TruthOptions, judging: Judging | None = None
     for row in output.rows(_columns(output, source, [truth.task for truth in truths])):
         rows += 1
         failed += row["status"] != "ok"
-        columns = source.of(row)
+        truth = source.of(row)
         for judge in judges:
-            judge.take(row, columns)
+            judge.take(row, truth)
     judged = [judge.report() for judge in judges if judge.tally.rows.judged]
     if not judged:
         kept = options.file is None
@@ -57,36 +61,43 @@ def _columns(output: RunOutput, source: TruthSource, tasks: Sequence[AskedTask])
     for task in tasks:
         for column in task.columns:
             if column not in source.columns:
-                raise UsageError(
-                    f"task {task.name} asks for {{{column}}}, and neither {output.root} nor the truth holds a column "
-                    f"{column}, so what was asked of a row cannot be told; list it in the manifest's input.keep, "
-                    "or give files that have it with --truth-file, such as the input itself"
-                )
-    named = [column for task in tasks for column in task.columns if column in output.schema.names]
-    return list(dict.fromkeys(["row_id", "status", "image", *source.needs, *(task.name for task in tasks), *named]))
+                raise UsageError(_unfilled(output, task.name, column))
+    return list(dict.fromkeys(["row_id", "status", "image", *source.needs, *(task.name for task in tasks)]))
+
+
+def _unfilled(output: RunOutput, task: str, column: str) -> str:
+    advice = "give files that have it with --truth-file, such as the input itself"
+    if column in output.schema.names:
+        told = f"the column {column} of {output.root} is the result's own, not the input's"
+    else:
+        told = f"neither {output.root} nor the truth holds a column {column}"
+        advice = f"list it in the manifest's input.keep, or {advice}"
+    return f"task {task} asks for {{{column}}}, and {told}, so what was asked of a row cannot be told; {advice}"
 
 
 class _Judge:
     """One task: finds its truth in each row and tallies the answer."""
 
     def __init__(self, truth: TaskTruth, source: TruthSource, options: TruthOptions, judging: Judging) -> None:
-        self._truth, self._column, self._where = truth, options.column, source.where
+        self._truth, self._where = truth, source.where
         self._form = BoxForm(options.layout, options.pixels, truth.names)
         task = truth.task
         self.tally: Tally = ObjectsTally(task, judging) if task.type in OBJECT_TYPES else TextTally(task)
 
-    def take(self, row: Mapping[str, Any], columns: Mapping[str, Any] | None) -> None:
-        """``columns``: the row's own and those that its truth came with, None where it has none."""
+    def take(self, row: Mapping[str, Any], truth: RowTruth | None) -> None:
+        """``truth`` is None where the row has none."""
         task, tally = self._truth.task, self.tally
-        value = None if columns is None else self._truth.pick(columns[self._column])
-        if columns is None or value is None:
+        value = None if truth is None else self._truth.pick(truth.cell)
+        if truth is None or value is None:
             tally.rows.untold += 1
             return
         try:
             if isinstance(tally, TextTally):
                 tally.take(row[task.name], read_answer(value, self._truth.names))
+            elif (boxes := self._form.read(value, _size(row))) is None:
+                tally.rows.untold += 1
             else:
-                tally.take(task.labels(columns), row[task.name], self._form.read(value, _size(row)))
+                tally.take(task.labels(truth.columns), row[task.name], boxes)
         except ValueError as error:
             raise UsageError(f"{self._where}, row {row['row_id']}, task {task.name}: {error}") from None
 
@@ -105,20 +116,22 @@ class _Judge:
             for label, made in sorted(tally.classes.items(), key=lambda item: (-item[1].true, item[0]))
         }
         micro, macro = pooled([*classes.values()]), mean([*classes.values()])
-        scores = [score for made in tally.classes.values() for score in made.scores]
-        right = [hit for made in tally.classes.values() for hit in made.right]
-        ranked = ranking(scores, right, micro.true)
+        scores = [np.asarray(made.scores) for made in tally.classes.values()]
+        right = [np.asarray(made.right) for made in tally.classes.values()]
+        ranked = ranking(np.concatenate([_NONE, *scores]), np.concatenate([_NONE, *right]), micro.true)
         return ObjectsReport(
             task.name, task.type, tally.rows, classes, micro, macro, ranked, _object_notes(tally, averages)
         )
 
     def _check_labels(self, tally: ObjectsTally) -> None:
-        """Truth of which not one label was asked for is in other words than the task."""
-        if tally.ignored and not any(made.true for made in tally.classes.values()):
-            theirs, mine = _listed(tally.ignored), _listed(tally.classes)
+        """Where not one label was asked for, some are spelled otherwise than in the task, or nothing is there."""
+        slips = respelled(tally.ignored, tally.classes) if tally.unmatched else {}
+        if slips:
+            theirs, mine = listed(tally.ignored), listed(tally.classes)
+            alike = listed([f"{label} as {wanted}" for label, wanted in slips.items()])
             raise UsageError(
                 f"{self._where}, task {tally.task.name}: the labels of the truth ({theirs}) "
-                f"are none of those that were asked for ({mine}); write them alike"
+                f"are none of those that were asked for ({mine}); write them alike: {alike}"
             )
 
 
@@ -132,10 +145,14 @@ def _object_notes(tally: ObjectsTally, averages: bool) -> tuple[str, ...]:
     if tally.rows.truncated:
         notes.append(f"{tally.rows.truncated} answers were cut short at max_objects: some truth was out of reach")
     if tally.ignored:
-        near = [nearest(label, [*tally.classes]) for label, _ in tally.ignored.most_common(1)]
-        hint = f"; {near[0]}" if near[0].startswith("did you mean") else ""
-        told = _listed([f"{label} x{count}" for label, count in tally.ignored.most_common()])
+        ((label, _),) = tally.ignored.most_common(1)
+        near = "" if label in tally.classes else nearest(label, [*tally.classes])
+        hint = f"; {near}" if near.startswith("did you mean") else ""
+        told = listed([f"{label} x{count}" for label, count in tally.ignored.most_common()])
         notes.append(f"{tally.ignored.total()} true boxes left out, since nobody asked for them: {told}{hint}")
+    if tally.unmatched:
+        asked = listed(tally.classes)
+        notes.append(f"no true box has a label that was asked for ({asked}), so every answer is a wrong one")
     if tally.flat:
         notes.append(f"{tally.flat} true boxes without area left out")
     if tally.task.type == "detect" and not averages:
@@ -164,8 +181,3 @@ def _notes(output: RunOutput, judged: Sequence[str], options: TruthOptions) -> t
     if isinstance(model, Mapping) and model.get("meaningless"):
         notes.append("the model is not a trained one: its answers are meaningless")
     return tuple(notes)
-
-
-def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
-    told = list(names)
-    return ", ".join(told[:8]) + (f" and {len(told) - 8} more" if len(told) > 8 else "")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from photon.evaluate.average_precision import AveragePrecision
 from photon.evaluate.options import Judging
 from photon.evaluate.tally import ClassTally
@@ -64,12 +66,12 @@ class Figures:
 
 
 def figures_of(tally: ClassTally, judging: Judging, average: AveragePrecision | None) -> Figures:
-    counts = [judging.counts(score) for score in tally.scores]
+    counts = np.asarray(tally.scores) >= judging.lowest
     return Figures(
         asked=tally.asked,
         true=tally.true,
-        found=sum(counts),
-        right=sum(hit for hit, wanted in zip(tally.right, counts, strict=True) if wanted),
+        found=int(counts.sum()),
+        right=int(np.asarray(tally.right)[counts].sum()),
         empty=tally.empty,
         empty_rows_right=tally.empty_right,
         counted=tally.counted,

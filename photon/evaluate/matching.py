@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from photon.evaluate.truth import Corners
 
@@ -29,19 +29,43 @@ def match_points(found: Sequence[tuple[float, float]], true: Sequence[Corners]) 
     itself while every earlier hit keeps one, if need be another one than before. So overlapping boxes cost no hit, and
     dropping the last points changes none of the earlier ones."""
     inside = [[n for n, box in enumerate(true) if _holds(box, point)] for point in found]
-    owner: dict[int, int] = {}
+    seats = _Seats(inside)
+    return [seats.give(point) for point in range(len(found))]
 
-    def settle(point: int, tried: set[int]) -> bool:
-        for n in inside[point]:
-            if n in tried:
-                continue
-            tried.add(n)
-            if n not in owner or settle(owner[n], tried):
-                owner[n] = point
-                return True
+
+class _Seats:
+    """Boxes that points have for themselves; ``inside`` lists the boxes of each point."""
+
+    def __init__(self, inside: Sequence[Sequence[int]]) -> None:
+        self._inside = inside
+        self._owner: dict[int, int] = {}
+        self._box: dict[int, int] = {}
+        self._full: set[int] = set()  # from these no change of places leads to a free box, nor ever will
+
+    def give(self, point: int) -> bool:
+        """Breadth first and in a loop: a chain of points that make room may be as long as there are boxes."""
+        asker: dict[int, int] = {}  # of each box, the point that would have it
+        asking = [point]
+        for one in asking:
+            for n in self._inside[one]:
+                if n in asker or n in self._full:
+                    continue
+                asker[n] = one
+                if n not in self._owner:
+                    self._move_up(n, asker)
+                    return True
+                asking.append(self._owner[n])
+        self._full.update(asker)
         return False
 
-    return [settle(point, set()) for point in range(len(found))]
+    def _move_up(self, free: int | None, asker: Mapping[int, int]) -> None:
+        """Each point takes the box that it asked for and leaves its own to the next."""
+        while free is not None:
+            point = asker[free]
+            self._owner[free] = point
+            left = self._box.get(point)
+            self._box[point] = free
+            free = left
 
 
 def iou_of(a: Corners, b: Corners) -> float:

@@ -44,9 +44,14 @@ class Judging:
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"--min-score is from 0 to 1, not {self.min_score:g}")
 
+    @property
+    def lowest(self) -> float:
+        """The lowest stored score that counts. Scores are float32: 0.9 means what 0.9 was stored as."""
+        return float(struct.unpack("f", struct.pack("f", self.min_score))[0])
+
     def counts(self, score: float) -> bool:
         """Whether an answer with this score counts."""
-        return score >= _float32(self.min_score)
+        return score >= self.lowest
 
 
 def layout_of(text: str | None) -> Layout | None:
@@ -64,8 +69,3 @@ def result_file(path: Path, output: Path, kind: str) -> None:
         raise UsageError(f"{output} holds results and nothing else; write the {kind} somewhere else than {path}")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {path.parent} to write the {kind} to; make it first")
-
-
-def _float32(value: float) -> float:
-    """Stored scores are float32: 0.9 means what 0.9 was stored as."""
-    return float(struct.unpack("f", struct.pack("f", value))[0])

@@ -14,6 +14,7 @@ import pyarrow as pa
 from photon.data.files import reading
 from photon.errors import InputError, UsageError
 from photon.evaluate.asked import AskedTask, tasks_of
+from photon.job.rules import RESULT_COLUMNS
 
 _MAGIC = b"ARROW1"  # of the IPC file form; the stream form has none
 
@@ -40,6 +41,12 @@ class RunOutput:
     def schema(self) -> pa.Schema:
         with _opened(self._parts[0]) as reader:
             return reader.schema
+
+    @cached_property
+    def kept(self) -> tuple[str, ...]:
+        """The input's columns that the run carried along: neither a result's own nor a task's."""
+        ours = {*RESULT_COLUMNS, *(task.name for task in self.tasks)}
+        return tuple(name for name in self.schema.names if name not in ours)
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Every row, in order, as plain values. Raises ``InputError`` for a part file that cannot be read."""

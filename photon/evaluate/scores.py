@@ -5,7 +5,6 @@ Every stored answer takes part, whatever the threshold of the evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,28 +45,30 @@ class Ranking:
     order: float | None
 
 
-def ranking(scores: Sequence[float], right: Sequence[int], true: int) -> Ranking:
+def ranking(scores: np.ndarray, right: np.ndarray, true: int) -> Ranking:
     """``right`` says of each of the ``scores`` whether its answer was, ``true`` how many there were to find."""
     score, hit = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    curve = _curve(score, hit, true)
-    best = max(curve, key=lambda at: at.f1, default=None)
-    step = max(1, -(-len(curve) // _POINTS))
-    thinned = [*curve[:-1:step], *curve[-1:]]
-    return Ranking(tuple(thinned), best, tuple(_bins(score, hit)), _order(score, hit))
+    return Ranking(*_curve(score, hit, true), tuple(_bins(score, hit)), _order(score, hit))
 
 
-def _curve(score: np.ndarray, hit: np.ndarray, true: int) -> list[Threshold]:
-    """One point for each score there is, greatest first."""
+def _curve(score: np.ndarray, hit: np.ndarray, true: int) -> tuple[tuple[Threshold, ...], Threshold | None]:
+    """Points from the greatest score down, thinned, and the one with the greatest F1 of all, the first of equals.
+    Arrays hold one entry for each score that there is; a million of these as ``Threshold`` would take 250 MB."""
+    if not len(score):
+        return (), None
     order = np.argsort(-score, kind="stable")
     score, hits = score[order], np.cumsum(hit[order])
-    last = np.flatnonzero(np.append(score[1:] != score[:-1], True)) if len(score) else np.empty(0, dtype=int)
-    return [
-        Threshold(
-            float(score[n]), float(hits[n] / (n + 1)), float(hits[n] / true) if true else None,
-            float(2 * hits[n] / (n + 1 + true)),
-        )
-        for n in last
-    ]  # fmt: skip
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True))  # of the answers with one score
+    score, hits, found = score[last], hits[last], last + 1
+    f1 = 2 * hits / (found + true)
+
+    def point(n: int) -> Threshold:
+        recall = float(hits[n] / true) if true else None
+        return Threshold(float(score[n]), float(hits[n] / found[n]), recall, float(f1[n]))
+
+    step = -(-len(last) // _POINTS)
+    shown = [*range(0, len(last) - 1, step), len(last) - 1]
+    return tuple(map(point, shown)), point(int(f1.argmax()))
 
 
 def _bins(score: np.ndarray, hit: np.ndarray) -> list[Bin]:

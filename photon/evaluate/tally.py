@@ -32,7 +32,8 @@ class ClassTally:
     """``scores`` and ``right`` hold every answer, whatever its score; the other counts keep to the judging's threshold.
 
     ``asked`` rows were asked about this class, ``empty`` of them hold none, ``empty_right`` of these were answered so;
-    ``counted`` rows were answered, their counts off by ``off`` in all. ``true_boxes`` and ``found_boxes`` are flat:
+    ``counted`` rows were answered, their counts off by ``off`` in all. Rows that hold boxes without area alone are
+    asked and nothing else: something is there that nothing could match. ``true_boxes`` and ``found_boxes`` are flat:
     (row number, the corners, and for found ones the score), for detect alone.
     """
 
@@ -71,6 +72,7 @@ class ObjectsTally:
         for cell in sorted(cells, key=lambda cell: -cell["score"]):
             found.setdefault(cell["label"], []).append(cell)
         true: dict[str, list[TrueBox]] = {label: [] for label in found}
+        flat = set()
         for box in truth:
             if box.label not in true:
                 self.ignored[box.label] += 1
@@ -78,10 +80,19 @@ class ObjectsTally:
                 true[box.label].append(box)
             else:
                 self.flat += 1
+                flat.add(box.label)
         for label, mine in found.items():
-            self._count(self.classes.setdefault(label, ClassTally()), mine, true[label], failed)
+            tally = self.classes.setdefault(label, ClassTally())
+            self._match(tally, mine, true[label])
+            if true[label] or label not in flat:
+                self._count(tally, mine, len(true[label]), failed)
 
-    def _count(self, tally: ClassTally, found: Sequence[Any], true: Sequence[TrueBox], failed: bool) -> None:
+    @property
+    def unmatched(self) -> bool:
+        """Whether there is truth, and none of it about a label that was asked for."""
+        return bool(self.ignored) and not self.flat and not any(made.true for made in self.classes.values())
+
+    def _match(self, tally: ClassTally, found: Sequence[Any], true: Sequence[TrueBox]) -> None:
         corners = [box.corners for box in true]
         if self.task.type == "detect":
             boxes = [(cell["x_min"], cell["y_min"], cell["x_max"], cell["y_max"]) for cell in found]
@@ -97,13 +108,15 @@ class ObjectsTally:
         tally.true += len(true)
         tally.scores.extend(cell["score"] for cell in found)
         tally.right.extend(right)
+
+    def _count(self, tally: ClassTally, found: Sequence[Any], true: int, failed: bool) -> None:
         number_found = sum(self.judging.counts(cell["score"]) for cell in found)
         if not true:
             tally.empty += 1
             tally.empty_right += not failed and not number_found
         if not failed:
             tally.counted += 1
-            tally.off += abs(number_found - len(true))
+            tally.off += abs(number_found - true)
 
 
 class TextTally:

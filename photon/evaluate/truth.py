@@ -6,7 +6,7 @@ Every problem is a ``ValueError`` that says what is there and what to do; the ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -42,10 +42,11 @@ class BoxForm:
     pixels: bool = False
     names: Sequence[str] | None = None
 
-    def read(self, value: Any, size: tuple[int, int] | None) -> list[TrueBox]:
-        """The boxes of one cell. ``size`` is the picture's width and height in pixels, None where the row records none:
-        then pixel boxes stay pixels, which will do for counting them."""
-        return [self._box(entry, size) for entry in _entries(value)]
+    def read(self, value: Any, size: tuple[int, int] | None) -> list[TrueBox] | None:
+        """The boxes of one cell, None for a struct of nulls, which is no truth. ``size`` is the picture's width and
+        height in pixels, None where the row records none: then pixel boxes stay pixels, which will do for counting."""
+        entries = _entries(value)
+        return None if entries is None else [self._box(entry, size) for entry in entries]
 
     def _box(self, entry: Any, size: tuple[int, int] | None) -> TrueBox:
         if not isinstance(entry, Mapping):
@@ -113,10 +114,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _entries(value: Any) -> Iterator[Any]:
-    """A list's entries; of a struct of lists, the way ``datasets`` stores a list of structs, one mapping at a time."""
+def _entries(value: Any) -> list[Any] | None:
+    """A list's entries; of a struct of lists, the way ``datasets`` stores a list of structs, a mapping for each. None
+    where all lists are null."""
     if isinstance(value, Mapping):
         lists = {key: value[key] for key in ("bbox", *_LABELS, *CORNERS) if key in value}
+        if lists and all(cells is None for cells in lists.values()):
+            return None
         for key, cells in lists.items():
             if not isinstance(cells, list):
                 raise ValueError(f"holds {shown(cells)} as {key} where a list goes; {_WANTED}")
@@ -126,11 +130,10 @@ def _entries(value: Any) -> Iterator[Any]:
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{count} of {key}" for key, count in lengths.items())
             raise ValueError(f"holds lists that differ in length, {told}; write one of each for every box")
-        yield from (dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True))
-    elif isinstance(value, list):
-        yield from value
-    else:
-        raise ValueError(f"holds {shown(value)} in place of boxes; {_WANTED}")
+        return [dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True)]
+    if isinstance(value, list):
+        return value
+    raise ValueError(f"holds {shown(value)} in place of boxes; {_WANTED}")
 
 
 def _name(value: Any, names: Sequence[str] | None, what: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from photon.cli import app
+from photon.errors import UsageError
 from photon.evaluate.chart import check_chart
 from photon.evaluate.evaluate import evaluate
 from photon.evaluate.options import TruthOptions
@@ -143,7 +144,7 @@ def test_without_the_optional_packages(out: Path, monkeypatch: pytest.MonkeyPatc
     text = table(report)
     assert "  NOTE: no AP: it needs pycocotools; pip install 'photon-batch[eval]'" in text
     assert "0.500     0.333     0.400         -         -" in text
-    with pytest.raises(Exception, match=r"--picture needs matplotlib; pip install 'photon-batch\[eval\]'"):
+    with pytest.raises(UsageError, match=r"--picture needs matplotlib; pip install 'photon-batch\[eval\]'"):
         check_chart(Path("e.png"))
 
 

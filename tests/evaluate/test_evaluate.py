@@ -14,6 +14,7 @@ import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from photon.errors import UsageError
 from photon.evaluate.evaluate import evaluate
 from photon.evaluate.options import Judging, TruthOptions
 from photon.evaluate.report import ObjectsReport, Report, TextReport
@@ -273,7 +274,7 @@ def test_the_input_as_truth_fills_names_that_the_run_did_not_keep(tmp_path: Path
     )
     source = {"parquet": [str(given)]}
     out = write_output(tmp_path / "out", [task], rows, input=source)
-    with pytest.raises(Exception, match="is not the run's input"):
+    with pytest.raises(UsageError, match=r"no row of .* was read from it"):
         evaluate(out, TruthOptions("truth", file=str(given)))
     # Two rows to a group: positions (0, 0), (0, 1), (1, 0).
     places = [{"file": str(given), "row_group": n // 2, "row": n % 2} for n in range(3)]
@@ -310,6 +311,57 @@ def test_notes(tmp_path: Path) -> None:
         "1 true boxes without area left out",
     )
     assert objects(report).micro.true == 1
+
+
+def test_boxes_without_area_leave_a_row_neither_empty_nor_counted(tmp_path: Path) -> None:
+    flat = true("cat", (0.1, 0.1, 0.1, 0.5))
+    rows = [
+        {"truth": [flat], "things": [found("cat", A, 0.9)]},
+        {"truth": [flat], "things": []},
+        {"truth": [flat, true("cat", A)], "things": [found("cat", A, 0.9)]},
+    ]
+    report = objects(evaluate(write_output(tmp_path / "out", [DETECT], rows, {"truth": pa.list_(BOX)}), KEPT))
+    cat, dog = report.classes["cat"], report.classes["dog"]
+    assert (cat.asked, cat.true, cat.found, cat.right) == (3, 1, 2, 1)
+    assert (cat.empty, cat.counted, cat.off) == (0, 1, 0)
+    assert (dog.empty, dog.empty_rows_right, dog.counted) == (3, 3, 3), "the other class is as ever"
+
+
+def test_a_run_on_pictures_of_other_things_alone(tmp_path: Path) -> None:
+    """Nothing that was asked for is there: figures all the same, and a note; the other task is judged as ever."""
+    dogs = {**DETECT, "objects": ["dog"]}
+    rows = [{"truth": {"things": [true("cat", A)], "count": "1"}, "things": [found("dog", A, 0.9)], "count": "1"},
+            {"truth": {"things": [true("bird", A)], "count": "1"}, "things": [], "count": "1"}]  # fmt: skip
+    report = evaluate(write_output(tmp_path / "out", [dogs, QUERY], rows, {"truth": TRUTH}), KEPT)
+    things = objects(report)
+    assert (things.micro.true, things.micro.found, things.micro.empty_right) == (0, 1, 0.5)
+    assert things.notes[:2] == (
+        "2 true boxes left out, since nobody asked for them: cat x1, bird x1",
+        "no true box has a label that was asked for (dog), so every answer is a wrong one",
+    )
+    assert text(report).exact_match == 1
+
+
+def test_labels_that_another_row_was_asked_for(tmp_path: Path) -> None:
+    """No slip of the pen: each is asked for, in the other row."""
+    task = {**DETECT, "objects": ["{subject}"]}
+    rows = [{"subject": "cat", "truth": [true("dog", A)]}, {"subject": "dog", "truth": [true("cat", A)]}]
+    out = write_output(tmp_path / "out", [task], rows, {"subject": pa.string(), "truth": pa.list_(BOX)})
+    assert objects(evaluate(out, KEPT)).notes[0] == (
+        "2 true boxes left out, since nobody asked for them: dog x1, cat x1"
+    )
+
+
+def test_a_struct_of_nulls_is_no_truth(tmp_path: Path) -> None:
+    kind = pa.struct([("bbox", pa.list_(pa.list_(pa.float64()))), ("category", pa.list_(pa.string()))])
+    rows = [
+        {"truth": {"bbox": None, "category": None}, "things": [found("cat", A, 0.9)]},
+        {"truth": {"bbox": [list(A)], "category": ["cat"]}, "things": []},
+    ]
+    out = write_output(tmp_path / "out", [DETECT], rows, {"truth": kind})
+    report = objects(evaluate(out, TruthOptions("truth", layout="xyxy")))
+    assert (report.rows.judged, report.rows.untold) == (1, 1)
+    assert (report.micro.true, report.micro.found) == (1, 0)
 
 
 def test_more_answers_than_coco_looks_at(tmp_path: Path) -> None:

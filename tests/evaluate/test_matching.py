@@ -51,6 +51,17 @@ def test_overlapping_boxes_cost_no_hit() -> None:
         assert match_points([(0.5, 0.5), (0.5, 0.4), (0.1, 0.5)], boxes) == [True, True, False]
 
 
+def test_a_long_chain_of_points_makes_room() -> None:
+    """Each point but the last lies in its box and the next; the last lies in the first box alone, so all move up."""
+    boxes = [(n, 0.0, n + 1.5, 1.0) for n in range(1100)]
+    points = [*((n + 1.25, 0.5) for n in range(1099)), (0.5, 0.5)]
+    assert match_points([*points, (0.5, 0.5)], boxes) == [True] * 1100 + [False]
+
+
+def test_more_points_than_boxes_in_a_heap() -> None:
+    assert match_points([(0.5, 0.5)] * 800, [UNIT] * 400) == [True] * 400 + [False] * 400
+
+
 def test_points_agree_with_trying_everything() -> None:
     dice = random.Random(5)
     for _ in range(200):

@@ -54,7 +54,9 @@ def refusal(out: Path, column: str = "truth", **options: Any) -> str:
         ({**BBOX, "category": [3]}, None, {"layout": "xyxy"}, "holds the number 3 as category, and the column has no "
          "ClassLabel; write class names"),
         ([true("Cat", A)], BOXES, {}, ": the labels of the truth (Cat) are none of those that were asked for (cat, "
-         "dog); write them alike"),
+         "dog); write them alike: Cat as cat"),
+        ([true("bird", A), true("dogs", A), true(" CAT ", A)], BOXES, {}, ": the labels of the truth (bird, dogs,  CAT "
+         ") are none of those that were asked for (cat, dog); write them alike: dogs as dog,  CAT  as cat"),
     ],
 )  # fmt: skip
 def test_wrong_boxes(tmp_path: Path, cell: Any, kind: Any, options: dict[str, Any], message: str) -> None:
@@ -119,7 +121,7 @@ def test_wrong_files_of_truth(tmp_path: Path) -> None:
     file = write_truth(tmp_path / "t.parquet", name=["a", "a"], cam=["a", "b"], truth=boxes)
     assert refusal(out, "truht", file=str(file), on="name") == f"{file} has no column truht; did you mean truth?"
     assert refusal(out, file=str(file)) == (
-        f"{file} has no column row_id and is not the run's input; "
+        f"{file} has no column row_id, and no row of {out} was read from it; "
         "say with --on which of its columns holds the rows' ids"
     )
     assert refusal(out, file=str(file), on="nam") == f"{file} has no column nam; did you mean name?"
