@@ -22,7 +22,7 @@ FLOORS = (
     ("skills",),
     ("images",),
     ("engine",),
-    ("sim",),
+    ("sim", "bench"),
     ("data",),
     ("job",),
     ("export", "report", "evaluate"),
