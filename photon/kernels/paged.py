@@ -40,7 +40,8 @@ class StepLayout:
     ``positions`` [tokens]: RoPE positions. ``targets`` [tokens]: place in the pool (page x page size + offset) that a
     token's key and value go to. ``offsets`` [rows, width]: place of a suffix token in its row's own suffix.
     ``suffix_pages`` [rows, n]: the row's own pages; None: a lone row owns the whole pool, in order, and reads it in
-    place. ``prefix_pages`` [groups, n]: the pages of each group's prefix. ``members`` [groups, m]: the rows of a group, padded with any row. ``seats`` [rows]: a row's place in ``members``.
+    place. ``prefix_pages`` [groups, n]: the pages of each group's prefix.
+    ``members`` [groups, m]: the rows of a group, padded with any row. ``seats`` [rows]: a row's place in ``members``.
     ``has_prefix`` [rows]: 0 for rows without an image, which may sit in any group; None when all have one.
     """
 
@@ -119,7 +120,7 @@ def _suffixes(q: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Te
 
 
 def _gather(pool: Tensor, pages: Tensor | None) -> Tensor:
-    """[kv heads, pages, page size, dim] at ``pages`` [n, m] to [kv heads, n, m x page size, dim]; None: all, in place."""
+    """[kv heads, pages, page size, dim] at ``pages`` [n, m], or all in place, to [kv heads, n, m x page size, dim]."""
     return pool[:, pages].flatten(2, 3)
 
 
