@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from photon.evaluate.truth import Corners
+from photon.skills.repetition import iou as iou_of
 
 
 def match_boxes(found: Sequence[Corners], true: Sequence[Corners], iou: float) -> list[bool]:
@@ -66,16 +67,6 @@ class _Seats:
             left = self._box.get(point)
             self._box[point] = free
             free = left
-
-
-def iou_of(a: Corners, b: Corners) -> float:
-    """Intersection over union of two boxes; 0 for two without area."""
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    shared = width * height
-    return shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared)
 
 
 def _holds(box: Corners, point: tuple[float, float]) -> bool:

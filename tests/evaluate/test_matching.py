@@ -7,16 +7,17 @@ import random
 
 import pytest
 
-from photon.evaluate.matching import iou_of, match_boxes, match_points
+from photon.evaluate.matching import match_boxes, match_points
+from photon.skills.repetition import iou
 
 UNIT = (0.0, 0.0, 1.0, 1.0)
 
 
 def test_iou() -> None:
-    assert iou_of(UNIT, (0.5, 0.0, 1.5, 1.0)) == pytest.approx(1 / 3)
-    assert iou_of(UNIT, UNIT) == 1
-    assert iou_of(UNIT, (1.0, 0.0, 2.0, 1.0)) == 0
-    assert iou_of((0.2, 0.2, 0.2, 0.2), (0.2, 0.2, 0.2, 0.2)) == 0
+    assert iou(UNIT, (0.5, 0.0, 1.5, 1.0)) == pytest.approx(1 / 3)
+    assert iou(UNIT, UNIT) == 1
+    assert iou(UNIT, (1.0, 0.0, 2.0, 1.0)) == 0
+    assert iou((0.2, 0.2, 0.2, 0.2), (0.2, 0.2, 0.2, 0.2)) == 0
 
 
 def test_a_truth_is_taken_once_and_by_the_better_score() -> None:
