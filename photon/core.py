@@ -72,6 +72,7 @@ class Settings:
     answer each). ``temperature`` 0 takes the most likely token; above 0, tokens are drawn with noise from ``seed``, out
     of the ``top_k`` likeliest (0: all), and of those out of the ``top_p`` nucleus. ``length`` is the caption's.
     ``spatial_refs`` are (x, y) points and (x_min, y_min, x_max, y_max) boxes in [0, 1] that a query refers to.
+    ``adapter`` names one of the adapters that the engine was loaded with; None asks the model as it is.
     """
 
     max_objects: int = 50
@@ -83,6 +84,7 @@ class Settings:
     length: Literal["short", "normal", "long"] = "normal"
     spatial_refs: tuple[SpatialRef, ...] = ()
     reasoning: bool = False
+    adapter: str | None = None
 
     def __post_init__(self) -> None:
         def check(good: bool, name: str, want: str) -> None:
@@ -97,6 +99,8 @@ class Settings:
         check(_is_int(self.seed), "seed", "an integer")
         check(self.length in ("short", "normal", "long"), "length", "short, normal or long")
         check(isinstance(self.reasoning, bool), "reasoning", "true or false")
+        named = isinstance(self.adapter, str) and self.adapter != ""
+        check(self.adapter is None or named, "adapter", "a name or None")
         refs = tuple(tuple(float(v) for v in ref) for ref in self.spatial_refs)
         good = all(len(ref) in (2, 4) and all(0 <= v <= 1 for v in ref) for ref in refs)
         check(good, "spatial_refs", "points (x, y) or boxes (x_min, y_min, x_max, y_max) with values in [0, 1]")

@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent / "goldens"
 TINY = Path(photon.__file__).parent / "assets" / "tiny"
 IMAGES = ("noise_160x200", "china_427x640", "tall_980x420", "big_1200x1600")
 QUESTION = "what is this?"
+ADAPTER = FOLDER / "tiny_md2_lora.safetensors"
 TOLERANCE = 2e-4  # of the largest value; see goldens' own notes
 
 
@@ -82,6 +83,16 @@ def requests(shared: bool = True) -> dict[Any, tuple[Request, dict[str, Any]]]:
         if "reasoning" in runs["query_reasoning"]:  # the reference crashed on the other
             ask((name, "reasoning"), image, "query", QUESTION, runs["query_reasoning"], reasoning=True, max_tokens=24)
     ask("no image", None, "query", QUESTION, outputs()["query_no_image"], max_tokens=8)
+    return asked
+
+
+def adapted(merged: bool, adapter: str) -> dict[Any, tuple[Request, dict[str, Any]]]:
+    """The requests that the reference answered with its adapter, as it reads adapters or from merged weights."""
+    asked = {}
+    for name in IMAGES:
+        answer = outputs()["lora"]["images"][name]["detect_merged_weights" if merged else "detect"]
+        image = photon.Image(FOLDER / "images" / f"{name}.png")
+        asked[name, adapter] = Request((name, adapter), image, "detect", "cat", max_objects=3, adapter=adapter), answer
     return asked
 
 

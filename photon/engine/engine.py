@@ -6,16 +6,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-import torch
-
 from photon.core import Image, ImageInfo, Request, Result
 from photon.device.choose import DeviceName, open_device
 from photon.device.device import Device
+from photon.engine.adapters import AdapterBank, AdapterSlots
 from photon.engine.admission import Admission
 from photon.engine.forward import Forward
 from photon.engine.gate import DECODED_BYTES, ByteGate
 from photon.engine.intake import Intake, Prepared
 from photon.engine.loop import Loop
+from photon.engine.options import AdapterFiles, Semantics, check_choices, check_counts, chosen_dtype, load_adapters
 from photon.engine.pages import PagePool
 from photon.engine.record import Listener
 from photon.engine.ring import CropRing, RingEntry
@@ -37,7 +37,6 @@ from photon.models.tiling import crop_count, cut_crops, select_tiling
 from photon.skills.registry import script_for
 from photon.skills.skill import Decision, SkillContext
 
-_MOST_ROWS = 4096
 _HEARTBEAT = 1.0
 """Seconds that an engine with nothing to do sleeps at most before it looks whether it has stalled."""
 
@@ -56,6 +55,7 @@ class Engine:
         stop_repetition: bool,
         policy: DecodePolicy,
         stall_timeout: float = 300.0,
+        bank: AdapterBank | None = None,
     ) -> None:
         model, tokens, config = loaded.model, loaded.tokens, loaded.model.config
         text, on = config.text, model.device
@@ -66,10 +66,12 @@ class Engine:
             "device": str(on),
             "max_batch": sizes.max_batch,
             "meaningless": loaded.meaningless,
+            "adapters": {} if bank is None else bank.digests,
         }
         self._device, self._sizes, self._depth = device, sizes, depth
         self._policy, self._vision = policy, config.vision
-        self._admission = Admission(config.prefix_len, text.max_context, sizes.page_size)
+        names = () if bank is None else tuple(bank.digests)
+        self._admission = Admission(config.prefix_len, text.max_context, sizes.page_size, names)
 
         coordinates, box_sizes = (
             coordinate_values(config.region.coord_out_dim),
@@ -84,11 +86,14 @@ class Engine:
         sampler = Sampler(model, rule, ids, coordinates.to(on), box_sizes.to(on))
 
         self._pages = PagePool(sizes.pages, sizes.page_size)
+        self._adapters = AdapterSlots(0 if bank is None else bank.slots)
         self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, device)
         shape = (text.n_layers, text.kv_heads, sizes.pages + 1, sizes.page_size, text.head_dim)
         pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
         embeddings = device.buffer(sizes.embeddings, config.prefix_len - 1, text.dim, dtype=model.dtype)
-        self._forward = Forward(model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings)
+        self._forward = Forward(
+            model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings, bank=bank
+        )
         side = config.vision.crop_size
         slot = {"rows": sizes.rows, "staged": sizes.staged, "crops": sizes.slot_crops, "side": side}
         self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
@@ -116,6 +121,9 @@ class Engine:
         tokenizer: str | None = None,
         tokenizer_revision: str | None = None,
         policy: DecodePolicy | None = None,
+        adapters: AdapterFiles | None = None,
+        adapter_semantics: Semantics | None = None,
+        adapter_slots: int | Literal["auto"] = "auto",
     ) -> Engine:
         """Load ``model``: a folder, a hub id with ``revision``, or ``photon://tiny``.
 
@@ -123,10 +131,13 @@ class Engine:
         repetition is not stopped unless ``stop_repetition`` says so. ``tokenizer``: a folder or hub id for checkpoints
         that come without one. ``policy``: how pictures are decoded. ``device`` auto is the
         CPU; ``dtype`` auto is float32 there and bfloat16 on CUDA.
+        ``adapters``: files of LoRA adapters by the names that requests use; ``adapter_semantics`` None is "merged", or
+        "reference" with that decision; ``adapter_slots``: how many are on the device at a time.
         ``stall_timeout``: seconds without a finished step after which a run ends as a ``StallError``. Raises
         ``UsageError`` for anything wrong with arguments or files, ``InputError`` when a hub is out of reach.
         """
-        _check(device=device, dtype=dtype, max_batch=max_batch, depth=depth, decision=decision)
+        check_choices(device=device, dtype=dtype, depth=depth, decision=decision, adapter_semantics=adapter_semantics)
+        check_counts(max_batch=max_batch, adapter_slots=adapter_slots)
         if not 0 < memory_fraction <= 1:
             raise UsageError(f"memory_fraction must be in (0, 1], not {memory_fraction!r}")
         on = open_device(device)
@@ -137,8 +148,10 @@ class Engine:
                 tokenizer=tokenizer,
                 tokenizer_revision=tokenizer_revision,
                 device=on.torch_device,
-                dtype=_dtype(dtype, on),
+                dtype=chosen_dtype(dtype, on),
             )
+            merged = (adapter_semantics or decision) != "reference"
+            bank = load_adapters(adapters or {}, loaded.model, on, slots=adapter_slots, merged=merged)
             sizes = choose_sizes(
                 loaded.model.config,
                 max_batch=max_batch,
@@ -146,6 +159,7 @@ class Engine:
                 free_bytes=on.free_bytes(),
                 itemsize=loaded.model.dtype.itemsize,
                 memory_fraction=memory_fraction,
+                adapters=bank is not None,
             )
             return cls(
                 loaded,
@@ -156,6 +170,7 @@ class Engine:
                 stop_repetition=decision != "reference" if stop_repetition is None else stop_repetition,
                 policy=policy or DecodePolicy(),
                 stall_timeout=stall_timeout,
+                bank=bank,
             )
         except BaseException:
             on.close()
@@ -197,7 +212,7 @@ class Engine:
                 self._ring.release(entry)
             return gone
 
-        scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, forget)
+        scheduler = Scheduler(self._sizes, self._pages, self._table, self._admission.prefix_len, forget, self._adapters)
         parts = (self._forward, self._slots, scheduler, self._ring, self._admission)
         loop = Loop(self._device, *parts, self._depth, self._trace, self._stall_timeout)
         inflight: Step | None = None
@@ -219,9 +234,8 @@ class Engine:
                     loop.watchdog.progress()
             if not scheduler.idle:
                 raise EngineError("the engine is stuck: requests are waiting, and nothing can be launched")
-            scheduler.check_home()
-            self._slots.check_home()
-            self._ring.check_home()
+            for part in (scheduler, self._slots, self._ring):
+                part.check_home()
         except StallError:
             self._broken = True  # what hangs may still write to our memory
             raise
@@ -248,6 +262,7 @@ class Engine:
         self._device.drain()
         self._pages.reset()
         self._table.reset()
+        self._adapters.reset()
         self._slots.reset()
 
     def close(self) -> None:
@@ -264,25 +279,3 @@ class Engine:
             entry = self._ring.acquire(crop_count(tiling), tiling)
             cut_crops(picture, tiling, self._vision, entry.pixels.numpy())
         return info, entry
-
-
-def _dtype(name: str, device: Device) -> torch.dtype:
-    if name == "auto":
-        return torch.float32 if device.torch_device.type == "cpu" else torch.bfloat16
-    return torch.bfloat16 if name == "bfloat16" else torch.float32
-
-
-def _check(**choices: object) -> None:
-    """Refuse arguments that are none of the choices, before anything is loaded."""
-    allowed = {
-        "device": ("auto", "cpu", "cuda"),
-        "dtype": ("auto", "float32", "bfloat16"),
-        "depth": (1, 2),
-        "decision": ("masked", "reference"),
-    }
-    for name, values in allowed.items():
-        if choices[name] not in values:
-            raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {choices[name]!r}")
-    batch = choices["max_batch"]
-    if batch != "auto" and not (isinstance(batch, int) and 1 <= batch <= _MOST_ROWS):
-        raise UsageError(f"max_batch must be auto or an integer from 1 to {_MOST_ROWS}, not {batch!r}")

@@ -9,24 +9,35 @@ import torch
 from torch import Tensor
 
 from photon.device.device import Operation, Pages
+from photon.engine.adapters import AdapterBank
 from photon.engine.layout import decode_layout, prefill_layout
 from photon.engine.rows import Ints, RowTable
 from photon.engine.sampling import SamplePlan, Sampler
-from photon.engine.sequence import Picture, Sequence
+from photon.engine.sequence import Picture, Prefix, Sequence
 from photon.engine.slots import Slot
-from photon.kernels.paged import KVPool
+from photon.engine.work import Work
+from photon.kernels.paged import KVPool, StepLayout
+from photon.models.lora import Deltas
 from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
 from photon.models.tiling import crop_count
 
 
 class Forward:
     def __init__(
-        self, model: Moondream, pool: KVPool, table: RowTable, sampler: Sampler, *, bos_id: int, embeddings: Tensor
+        self,
+        model: Moondream,
+        pool: KVPool,
+        table: RowTable,
+        sampler: Sampler,
+        *,
+        bos_id: int,
+        embeddings: Tensor,
+        bank: AdapterBank | None = None,
     ) -> None:
         """``embeddings`` [entries, grid x grid, dim]: image tokens from a vision step to the prefill that reads them;
-        see ``Picture.embedding``."""
+        see ``Picture.embedding``. ``bank`` is None where no adapters are loaded."""
         self._model, self._pool, self._table, self._sampler = model, pool, table, sampler
-        self._bos_id, self._embeddings = bos_id, embeddings
+        self._bos_id, self._embeddings, self._bank = bos_id, embeddings, bank
         self._next = (table.next_ids, table.next_kinds, table.next_values)
         self._prefix_len = model.config.prefix_len
         self._page_size = pool.page_size
@@ -56,16 +67,15 @@ class Forward:
 
         return Operation(run, reads=[slot.pixels], writes=[self._embeddings])
 
-    def prefill(
-        self, slot: Slot, pictures: Seq[Picture], entries: Seq[int], sequences: Seq[Sequence], rows: Ints
-    ) -> Operation:
-        """Prefixes of ``pictures`` and prompts of ``sequences``, at ``rows`` of the table, in one packed forward.
+    def prefill(self, slot: Slot, work: Work, entries: Seq[int], rows: Ints) -> Operation:
+        """The work's prefixes and the prompts of its sequences, at ``rows`` of the table, in one packed forward; before
+        it, the adapters that were not there yet.
 
-        ``entries``: the pictures' embedding entries. Leaves each prompt's last hidden state in the slot.
+        ``entries``: the prefixes' embedding entries. Leaves each prompt's last hidden state in the slot.
         """
-        arena = slot.inputs
+        arena, sequences = slot.inputs, work.sequences
         lengths = np.array([len(s.script.prompt.ids) for s in sequences], np.int64)
-        prefixes = [picture.prefix for picture in pictures if picture.prefix is not None]
+        prefixes = [prefix.place for prefix in work.prefixes if prefix.place is not None]
         layout = prefill_layout(
             arena,
             self._table,
@@ -87,17 +97,22 @@ class Forward:
         prompt, last = arena.place(ids.ravel(), layout.prefix_tokens + np.arange(len(sequences)) * width + lengths - 1)
 
         def run() -> None:
+            if self._bank is not None:
+                self._bank.load(work.loads)
             x = self._model.embed(prompt, kinds, values)
             if entries:
                 x = torch.cat(
                     (self._model.prefix(self._bos_id, torch.stack([self._embeddings[e] for e in entries])), x)
                 )
-            hidden = self._model.text(x, self._pool, layout)
+            hidden = self._model.text(x, self._pool, layout, self._deltas(layout))
             slot.hidden[: len(sequences)].copy_(hidden[last])
 
-        reads = [slot.inputs.device, slot.places.device, self._embeddings]
+        reads = [slot.inputs.device, slot.places.device, self._embeddings, *self._reads(layout)]
         writes = [self._pool.keys, self._pool.values, slot.hidden]
-        return Operation(run, reads, writes, lambda: _pages(sequences, pictures))
+        if self._bank is not None and work.loads:
+            reads += self._bank.sources(work.loads)
+            writes += self._bank.buffers
+        return Operation(run, reads, writes, lambda: _pages(sequences, work.prefixes))
 
     def decode(self, slot: Slot, sequences: Seq[Sequence], rows: Ints) -> Operation:
         """One token for each of the table's ``rows``, read from where the step before left it."""
@@ -106,11 +121,22 @@ class Forward:
 
         def run() -> None:
             ids, kinds, values = (state[at] for state in self._next)
-            hidden = self._model.text(self._model.embed(ids, kinds, values), self._pool, layout)
+            hidden = self._model.text(self._model.embed(ids, kinds, values), self._pool, layout, self._deltas(layout))
             slot.hidden[: len(sequences)].copy_(hidden)
 
+        reads = [slot.inputs.device, *self._next, *self._reads(layout)]
         writes = [self._pool.keys, self._pool.values, slot.hidden]
-        return Operation(run, [slot.inputs.device, *self._next], writes, lambda: _pages(sequences, ()))
+        return Operation(run, reads, writes, lambda: _pages(sequences, ()))
+
+    def _deltas(self, layout: StepLayout) -> Deltas | None:
+        """What the step's adapters add: nothing at all where no row has one."""
+        if layout.adapters is None or self._bank is None:
+            return None
+        return self._bank.deltas(layout.adapters)
+
+    def _reads(self, layout: StepLayout) -> Seq[Tensor]:
+        """The buffers of ``_deltas``."""
+        return () if layout.adapters is None or self._bank is None else self._bank.buffers
 
     def sample(self, slot: Slot, plan: SamplePlan) -> Operation:
         """Sample, leave the rows' next inputs on the device and the step's outcome in the slot's landing."""
@@ -131,10 +157,10 @@ class Forward:
         return Operation(run, [slot.landing], [slot.landed])
 
 
-def _pages(sequences: Seq[Sequence], pictures: Seq[Picture]) -> Pages:
+def _pages(sequences: Seq[Sequence], prefixes: Seq[Prefix]) -> Pages:
     """The pages of a step: it reads its rows' prefixes, and writes its rows' own and those of new prefixes."""
-    read = {page for s in sequences if s.picture is not None for page in s.picture.pages}
-    written = {page for s in sequences for page in s.pages} | {page for p in pictures for page in p.pages}
+    read = {page for s in sequences if s.prefix is not None for page in s.prefix.pages}
+    written = {page for s in sequences for page in s.pages} | {page for p in prefixes for page in p.pages}
     return Pages(frozenset(read | written), frozenset(written))
 
 

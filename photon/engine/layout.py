@@ -33,6 +33,7 @@ def decode_layout(arena: Arena, table: RowTable, rows: Ints, *, prefix_len: int,
         targets=page * page_size + at,
         offsets=offsets[:, None],
         page_size=page_size,
+        adapters=_adapters(table, rows),
     )
 
 
@@ -58,6 +59,10 @@ def prefill_layout(
     real = column < lengths[:, None]
     offsets = np.where(real, column, 0)
     pages = np.where(real, table.pages[rows[:, None], offsets // page_size], SCRATCH)
+    adapters = _adapters(table, rows)
+    if adapters is not None:
+        of_prefixes = np.repeat(table.prefix_adapter[list(prefixes)], prefix_len)
+        adapters = np.concatenate((of_prefixes, np.repeat(adapters, width)))
     return _assemble(
         arena,
         table,
@@ -70,6 +75,7 @@ def prefill_layout(
         ),
         offsets=offsets,
         page_size=page_size,
+        adapters=adapters,
     )
 
 
@@ -84,6 +90,7 @@ def _assemble(
     targets: Ints,
     offsets: Ints,
     page_size: int,
+    adapters: Ints | None,
 ) -> StepLayout:
     suffix_pages = table.pages[rows, : offsets.max() // page_size + 1]
     groups, members, seats, has_prefix = _groups(table.prefix[rows].tobytes())
@@ -99,7 +106,16 @@ def _assemble(
         members=placed[5],
         seats=placed[6],
         has_prefix=None if has_prefix is None else arena.place(has_prefix)[0],
+        adapters=None if adapters is None else arena.place(adapters)[0],
     )
+
+
+def _adapters(table: RowTable, rows: Ints) -> Ints | None:
+    """The rows' adapter slots; None where none has one, and with it no prefix that is computed for one of them."""
+    if not table.adapted:
+        return None
+    slots = table.adapter[rows]
+    return slots if slots.any() else None
 
 
 @lru_cache(maxsize=256)

@@ -25,12 +25,13 @@ from photon.engine.results import answered, failed
 from photon.engine.ring import CropRing
 from photon.engine.rows import Ints
 from photon.engine.sampling import plan_samples
-from photon.engine.scheduler import Scheduler, Work
+from photon.engine.scheduler import Scheduler
 from photon.engine.sequence import Sequence
 from photon.engine.slots import Slot, Slots, upload
 from photon.engine.step import Step
 from photon.engine.trace import Trace
 from photon.engine.watchdog import Watchdog, stalled
+from photon.engine.work import Work
 from photon.errors import EngineError, RowError
 from photon.skills.grammar import Demand, Sample
 
@@ -98,7 +99,7 @@ class Loop:
 
     def _prefill(self, slot: Slot, work: Work, rows: Ints) -> Operation:
         entries = self._scheduler.read_embeddings(work.pictures)
-        return self._forward.prefill(slot, work.pictures, entries, work.sequences, rows)
+        return self._forward.prefill(slot, work, entries, rows)
 
     def commit(self, step: Step) -> None:
         """Take in a step, once it is reached."""
@@ -118,7 +119,7 @@ class Loop:
                 rows.append(sequence.row)
                 demands += demand
         self._scheduler.drop_references(step.sequences)
-        self._scheduler.demand(rows, demands)
+        self._scheduler.table.require(rows, demands)
         self._slots.release(step.slot)
         self._trace.add(step, zombies, waited, Span(waited.end, self._device.now()))
 
@@ -164,7 +165,7 @@ class Loop:
                     refused.append(arrival.prepared)
                 continue
             if arrival.prepared is not None:
-                sequence.picture = self._scheduler.picture(arrival.prepared)
+                sequence.prefix = self._scheduler.prefix(arrival.prepared, arrival.request.settings.adapter)
             self._scheduler.add(sequence)
         for prepared in refused:  # only now: another arrival may be about the same picture
             self._scheduler.let_go(prepared)
@@ -174,8 +175,7 @@ class Loop:
         arrives. Nothing if it has been answered."""
         sequence = self._scheduler.withdraw(request)
         if sequence is not None:
-            info = sequence.picture.prepared.info if sequence.picture is not None else None
-            self.results.append(failed(request.id, _cancellation(), info))
+            self.results.append(failed(request.id, _cancellation(), sequence.info))
         elif coming:
             self._cancelled_ahead[id(request)] = request
 

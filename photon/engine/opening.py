@@ -68,6 +68,8 @@ def open_text(loaded: LoadedModel, request: Request, policy: DecodePolicy, *, st
     if request.skill not in ("caption", "query") or request.settings.reasoning:
         what = "a reasoned query" if request.settings.reasoning else request.skill
         raise UsageError(f"the single-stream decoder takes captions and plain queries, not {what}: use photon.Engine")
+    if request.settings.adapter is not None:
+        raise UsageError("the single-stream decoder knows no adapters: use photon.Engine")
     model = loaded.model
     context = SkillContext(loaded.tokens, loaded.tokenizer, [], [], stop_repetition)  # text has no coordinates
     script = script_for(request, context)

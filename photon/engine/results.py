@@ -17,7 +17,7 @@ def answered(sequence: Sequence, reason: FinishReason) -> Result:
         finish_reason=reason,
         token_ids=tokens,
         n_tokens=len(tokens),
-        image=sequence.picture.prepared.info if sequence.picture is not None else None,
+        image=sequence.info,
         timings=sequence.timings(),
         **sequence.script.parse(),
     )

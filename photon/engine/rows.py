@@ -25,7 +25,8 @@ class RowTable:
 
     ``base``: position of a row's first suffix token (the prefix's length, or 0). ``length``: suffix tokens launched.
     ``prefix``: the row's prefix, or NO_PREFIX. ``demand``: the columns of ``skills.grammar.Demand`` for the row's next
-    sample, nothing for a finalized row. ``draw``: temperature, top-p and top-k; ``seed``: of the noise.
+    sample, nothing for a finalized row. ``draw``: temperature, top-p and top-k; ``seed``: of the noise. ``adapter`` and
+    ``prefix_adapter``: slots of the bank, 0 for none; ``adapted``: how many rows are out with one.
     """
 
     def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: Device) -> None:
@@ -36,7 +37,9 @@ class RowTable:
         self.demand = np.zeros((rows, len(Demand._fields)), np.int64)
         self.seed = np.zeros(rows, np.int64)
         self.draw = np.zeros((rows, 3), np.float32)
+        self.adapter = np.zeros(rows, np.int64)
         self.prefix_pages = np.full((prefixes, prefix_pages), SCRATCH, np.int64)
+        self.prefix_adapter = np.zeros(prefixes, np.int64)
         # What each row feeds next; see models.moondream.Moondream.embed.
         self.next_ids = device.buffer(rows, dtype=torch.int64)
         self.next_kinds = device.buffer(rows, dtype=torch.int64)
@@ -45,6 +48,7 @@ class RowTable:
 
     def reset(self) -> None:
         """Take every row and prefix back, whoever holds it."""
+        self.adapted = 0
         self._free_rows = list(range(len(self.base) - 1, -1, -1))
         self._free_prefixes = list(range(len(self.prefix_pages) - 1, -1, -1))
 
@@ -56,9 +60,11 @@ class RowTable:
     def free_prefixes(self) -> int:
         return len(self._free_prefixes)
 
-    def acquire_row(self, *, base: int, prefix: int, pages: list[int]) -> int:
+    def acquire_row(self, *, base: int, prefix: int, pages: list[int], adapter: int = 0) -> int:
         row = self._free_rows.pop()
         self.base[row], self.length[row], self.prefix[row] = base, 0, prefix
+        self.adapter[row] = adapter
+        self.adapted += adapter > 0
         self.pages[row] = SCRATCH
         self.pages[row, : len(pages)] = pages
         return row
@@ -67,16 +73,23 @@ class RowTable:
         if row in self._free_rows:
             raise AssertionError(f"row {row} is released twice")
         self._free_rows.append(row)
+        self.adapted -= int(self.adapter[row] > 0)
 
-    def acquire_prefix(self, pages: list[int]) -> int:
+    def acquire_prefix(self, pages: list[int], adapter: int = 0) -> int:
         prefix = self._free_prefixes.pop()
         self.prefix_pages[prefix] = pages
+        self.prefix_adapter[prefix] = adapter
         return prefix
 
     def release_prefix(self, prefix: int) -> None:
         if prefix in self._free_prefixes:
             raise AssertionError(f"prefix {prefix} is released twice")
         self._free_prefixes.append(prefix)
+
+    def require(self, rows: list[int], demands: list[int]) -> None:
+        """What the next samples of these rows have to be, now that their last ones are known; demands end to end."""
+        if rows:
+            self.demand[rows] = np.array(demands, np.int64).reshape(len(rows), -1)
 
     def check_home(self) -> None:
         out = len(self.base) - len(self._free_rows), len(self.prefix_pages) - len(self._free_prefixes)

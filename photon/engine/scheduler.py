@@ -10,69 +10,68 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from photon.core import Request
+from photon.engine.adapters import AdapterSlots
 from photon.engine.intake import Prepared
 from photon.engine.pages import PagePool
 from photon.engine.rows import NO_PREFIX, RowTable
-from photon.engine.sequence import Picture, Sequence
+from photon.engine.sequence import Picture, Prefix, Sequence
 from photon.engine.sizes import Sizes
+from photon.engine.work import Work
 from photon.skills.grammar import Demand, Want
 
 NOTHING = Demand(Want.NOTHING)
 _MOST_IDS = 1 << 24
 """More than any vocabulary has, and what float32 counts to exactly."""
-Kind = Literal["vision", "prefill", "decode"]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Vision: ``pictures`` to encode. Prefill: ``pictures`` whose prefix is computed, and ``sequences`` that start.
-    Decode: ``sequences`` that go on by one token."""
-
-    kind: Kind
-    sequences: list[Sequence] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
 
 
 class Scheduler:
     def __init__(
-        self, sizes: Sizes, pages: PagePool, table: RowTable, prefix_len: int, forget: Callable[[Prepared], bool]
+        self,
+        sizes: Sizes,
+        pages: PagePool,
+        table: RowTable,
+        prefix_len: int,
+        forget: Callable[[Prepared], bool],
+        adapters: AdapterSlots | None = None,
     ) -> None:
         """``forget`` is told of pictures that nobody holds; it says whether that is so outside the engine too."""
         self.table = table
+        self._adapters = adapters or AdapterSlots(0)
         self._sizes, self._pages, self._prefix_len = sizes, pages, prefix_len
         self._forget = forget
         self._pictures: dict[Prepared, Picture] = {}
         self._unseen: deque[Picture] = deque()  # to be encoded
-        self._seen: deque[Picture] = deque()  # encoded, with questions waiting
+        self._seen: deque[Prefix] = deque()  # of encoded pictures, with questions waiting
         self._bare: deque[Sequence] = deque()  # no image
         self._running: dict[Sequence, None] = {}  # launched and not finalized, in order of admission
         self._embeddings = list(range(sizes.embeddings - 1, -1, -1))
 
     # Requests come in.
 
-    def picture(self, prepared: Prepared) -> Picture:
-        return self._pictures.setdefault(prepared, Picture(prepared))
+    def prefix(self, prepared: Prepared, adapter: str | None) -> Prefix:
+        picture = self._pictures.setdefault(prepared, Picture(prepared))
+        return picture.prefixes.setdefault(adapter, Prefix(picture))
 
     def add(self, sequence: Sequence) -> None:
-        picture = sequence.picture
-        if picture is None:
+        prefix = sequence.prefix
+        if prefix is None:
             self._bare.append(sequence)
             return
-        if not picture.waiting:
-            if picture.prefix is not None:
+        picture = prefix.picture
+        if not prefix.waiting:
+            if prefix.place is not None:
                 # In front: it holds pages, and whoever waits for pages behind it would wait for ever.
-                self._seen.appendleft(picture)
+                self._seen.appendleft(prefix)
             elif picture.embedding is not None:
-                self._seen.append(picture)
-            else:
+                self._seen.append(prefix)
+            elif not picture.wanted:
                 self._unseen.append(picture)
-        picture.waiting.append(sequence)
+        prefix.waiting.append(sequence)
+        self._give_up_idle(picture)
 
     @property
     def idle(self) -> bool:
@@ -102,9 +101,9 @@ class Scheduler:
                 break
             picture = self._unseen.popleft()
             picture.embedding = self._embeddings.pop()
-            picture.users += 1
+            picture.encoding = True
             chosen.append(picture)
-            self._seen.append(picture)
+            self._seen += (prefix for prefix in picture.prefixes.values() if prefix.waiting)
         return Work("vision", pictures=chosen) if chosen else None
 
     def _decode(self) -> Work | None:
@@ -115,17 +114,19 @@ class Scheduler:
         work = Work("prefill")
         width, prefixes = 0, 0
         while (sequence := self._next_waiting()) is not None:
-            fresh = sequence.picture is not None and sequence.picture.prefix is None
+            prefix = sequence.prefix
+            fresh = prefix is not None and prefix.place is None
             width = max(width, len(sequence.script.prompt.ids))
             tokens = (prefixes + fresh) * self._prefix_len + (len(work.sequences) + 1) * width
             if work.sequences and tokens > self._sizes.prefill_tokens:
                 break
             if not self._fits(sequence, fresh):
                 break
-            if fresh:
-                assert sequence.picture is not None
-                self._start_prefix(sequence.picture)
-                work.pictures.append(sequence.picture)
+            sequence.adapter = self._adapters.acquire(sequence.request.settings.adapter, work.loads)
+            if prefix is not None and fresh:
+                self._start_prefix(prefix, sequence.adapter)
+                work.prefixes.append(prefix)
+                work.pictures.append(prefix.picture)
                 prefixes += 1
             self._start(sequence)
             work.sequences.append(sequence)
@@ -137,36 +138,38 @@ class Scheduler:
         return self._seen[0].waiting[0] if self._seen else None
 
     def _fits(self, sequence: Sequence, fresh: bool) -> bool:
-        if len(self._running) >= self._sizes.max_batch or not self.table.free_rows:
+        full = len(self._running) >= self._sizes.max_batch or not self.table.free_rows
+        if full or not self._adapters.has_room(sequence.request.settings.adapter):
             return False
         if not fresh:
             return self._pages.free >= sequence.pages_needed
         prefix_pages = self._sizes.prefix_pages
-        held = sum(len(picture.pages) for picture in self._pictures.values())
+        held = sum(len(prefix.pages) for picture in self._pictures.values() for prefix in picture.prefixes.values())
         return (
             self.table.free_prefixes > 0
             and self._pages.free >= prefix_pages + sequence.pages_needed
             and self._pages.capacity - held - prefix_pages >= self._sizes.suffix_pages
         )
 
-    def _start_prefix(self, picture: Picture) -> None:
-        picture.pages = self._pages.acquire(self._sizes.prefix_pages)
-        picture.prefix = self.table.acquire_prefix(picture.pages)
+    def _start_prefix(self, prefix: Prefix, adapter: int) -> None:
+        prefix.pages = self._pages.acquire(self._sizes.prefix_pages)
+        prefix.place = self.table.acquire_prefix(prefix.pages, adapter)
 
     def _start(self, sequence: Sequence) -> None:
-        picture = sequence.picture
-        if picture is None:
+        prefix = sequence.prefix
+        if prefix is None:
             self._bare.popleft()
         else:
-            picture.waiting.popleft()
-            picture.users += 1
-            if not picture.waiting:
+            prefix.waiting.popleft()
+            prefix.users += 1
+            if not prefix.waiting:
                 self._seen.popleft()
         sequence.pages = self._pages.acquire(sequence.pages_needed)
         sequence.row = self.table.acquire_row(
-            base=0 if picture is None else self._prefix_len,
-            prefix=NO_PREFIX if picture is None or picture.prefix is None else picture.prefix,
+            base=0 if prefix is None else self._prefix_len,
+            prefix=NO_PREFIX if prefix is None or prefix.place is None else prefix.place,
             pages=sequence.pages,
+            adapter=sequence.adapter,
         )
         settings = sequence.request.settings
         self.table.demand[sequence.row] = sequence.script.grammar.demand(1)
@@ -178,26 +181,24 @@ class Scheduler:
     # Things come home.
 
     def read_embeddings(self, pictures: list[Picture]) -> list[int]:
-        """Give up the entries of pictures whose prefill is being launched; one compute stream keeps their readers
-        ahead of the next writer."""
-        return [self._give_up_embedding(picture) for picture in pictures]
+        """The entries of pictures whose prefill is being launched. They are given up, unless another adapter may ask
+        for them yet; one compute stream keeps their readers ahead of the next writer."""
+        entries = [picture.embedding for picture in pictures if picture.embedding is not None]
+        if not self._adapters.count:
+            for picture in pictures:
+                self._give_up_embedding(picture)
+        return entries
 
-    def _give_up_embedding(self, picture: Picture) -> int:
+    def _give_up_embedding(self, picture: Picture) -> None:
         entry, picture.embedding = picture.embedding, None
         assert entry is not None
         self._embeddings.append(entry)
-        return entry
 
     def encoded(self, pictures: list[Picture]) -> None:
         """Their vision step is committed."""
         for picture in pictures:
-            picture.users -= 1
+            picture.encoding = False
             self.let_go(picture.prepared)
-
-    def demand(self, rows: list[int], demands: list[int]) -> None:
-        """What the next samples of these rows have to be, now that their last ones are known; demands end to end."""
-        if rows:
-            self.table.demand[rows] = np.array(demands, np.int64).reshape(len(rows), -1)
 
     def first_samples_planned(self, sequences: list[Sequence]) -> None:
         """From their second sample on, rows whose mask hangs on no token demand the same for good."""
@@ -218,20 +219,24 @@ class Scheduler:
                 self.finalize(sequence)
                 self._free_unless_held(sequence)
                 return sequence
-        for sequence in self._bare:
-            if sequence.request is request:
-                self._bare.remove(sequence)
-                return sequence
-        for queue in (self._unseen, self._seen):
-            for picture in queue:
-                for sequence in picture.waiting:
-                    if sequence.request is request:
-                        picture.waiting.remove(sequence)
-                        if not picture.waiting:
-                            queue.remove(picture)
-                            self.let_go(picture.prepared)
-                        return sequence
+        prefixes = (prefix for picture in self._pictures.values() for prefix in picture.prefixes.values())
+        for queue in (self._bare, *(prefix.waiting for prefix in prefixes)):
+            for sequence in queue:
+                if sequence.request is request:
+                    queue.remove(sequence)
+                    self._leave_queue(sequence.prefix)
+                    return sequence
         return None
+
+    def _leave_queue(self, prefix: Prefix | None) -> None:
+        """One of its requests waits no more."""
+        if prefix is None or prefix.waiting:
+            return
+        if prefix in self._seen:
+            self._seen.remove(prefix)
+        elif not prefix.picture.wanted:
+            self._unseen.remove(prefix.picture)
+        self.let_go(prefix.picture.prepared)
 
     def drop_references(self, sequences: list[Sequence]) -> None:
         """A step lets go of its sequences: the one place that counts down."""
@@ -241,28 +246,42 @@ class Scheduler:
                 self._free_unless_held(sequence)
 
     def _free_unless_held(self, sequence: Sequence) -> None:
-        """The one place that frees rows and pages: of a sequence whose result is out, once no step holds it."""
+        """The one place that frees rows, pages and adapter slots: of a sequence whose result is out, once no step holds
+        it."""
         if sequence.inflight_refs:
             return
         self.table.release_row(sequence.row)
         self._pages.release(sequence.pages)
         sequence.pages = []
-        if sequence.picture is not None:
-            sequence.picture.users -= 1
-            self.let_go(sequence.picture.prepared)
+        self._adapters.release(sequence.adapter)
+        if sequence.prefix is not None:
+            sequence.prefix.users -= 1
+            self.let_go(sequence.prefix.picture.prepared)
 
     def let_go(self, prepared: Prepared) -> None:
         """Free a picture once nobody uses it, nobody waits for it, and no request for it is on its way."""
         picture = self._pictures.get(prepared)
-        if picture is not None and (picture.users or picture.waiting):
-            return
-        if self._forget(prepared) and picture is not None:
+        if picture is not None and picture.held:
+            self._give_up_idle(picture)
+        elif self._forget(prepared) and picture is not None:
             if picture.embedding is not None:
                 self._give_up_embedding(picture)
-            if picture.prefix is not None:
-                self.table.release_prefix(picture.prefix)
-                self._pages.release(picture.pages)
+            for prefix in picture.prefixes.values():
+                self._give_up_prefix(prefix)
             del self._pictures[prepared]
+
+    def _give_up_idle(self, picture: Picture) -> None:
+        """Where one adapter's prefix is in use or waits for pages, those of others must not keep pages for nothing."""
+        if len(picture.prefixes) > 1:
+            for prefix in picture.prefixes.values():
+                if prefix.idle:
+                    self._give_up_prefix(prefix)
+
+    def _give_up_prefix(self, prefix: Prefix) -> None:
+        if prefix.place is not None:
+            self.table.release_prefix(prefix.place)
+            self._pages.release(prefix.pages)
+            prefix.place, prefix.pages = None, []
 
     def state(self) -> str:
         return (
@@ -275,5 +294,6 @@ class Scheduler:
         """Nothing is held. Called when a run has ended; what it finds would be a bug."""
         self._pages.check_home()
         self.table.check_home()
+        self._adapters.check_home()
         if self._pictures or len(self._embeddings) != self._sizes.embeddings:
             raise AssertionError(f"{len(self._pictures)} pictures are still held")

@@ -62,8 +62,12 @@ def choose_sizes(
     free_bytes: int,
     itemsize: int,
     memory_fraction: float,
+    adapters: bool = False,
 ) -> Sizes:
     """Sizes for a model on a device with ``free_bytes`` left and ``itemsize`` bytes a number.
+
+    With ``adapters``, a picture's image tokens stay as long as it does, since another adapter may ask for them: there
+    is room for those of every prefix.
 
     Raises ``UsageError`` when not even one request of full length fits.
     """
@@ -74,7 +78,9 @@ def choose_sizes(
     least = prefix_pages + suffix_pages
     wanted = least + batch * (prefix_pages + -(-_TYPICAL_SUFFIX // PAGE_SIZE))
     page_bytes = 2 * text.n_layers * PAGE_SIZE * text.kv_heads * text.head_dim * itemsize
-    affordable = int(free_bytes * memory_fraction) // page_bytes
+    embeddings = 2 * batch if adapters else max(4, min(batch, 16))
+    kept_bytes = embeddings * (config.prefix_len - 1) * text.dim * itemsize if adapters else 0
+    affordable = (int(free_bytes * memory_fraction) - kept_bytes) // page_bytes
     if affordable < least:
         raise UsageError(
             f"one request needs {least * page_bytes / 1e9:.2f} GB of key/value memory, but only "
@@ -90,7 +96,7 @@ def choose_sizes(
         pages=min(wanted, affordable),
         prefix_pages=prefix_pages,
         suffix_pages=suffix_pages,
-        embeddings=max(4, min(batch, 16)),
+        embeddings=embeddings,
         ring=max(4, min(batch, 16)),
         picture_crops=config.vision.max_crops + 1,
         vision_crops=crops,

@@ -9,9 +9,9 @@ import numpy as np
 from photon.device.device import Event
 from photon.engine.record import Span
 from photon.engine.rows import Ints
-from photon.engine.scheduler import Kind
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
+from photon.engine.work import Kind
 
 
 @dataclass(eq=False, slots=True)

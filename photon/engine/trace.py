@@ -46,7 +46,7 @@ class Trace:
             self._decode_rows += rows
         elif kind == "prefill":
             self._prefixes += len(step.pictures)
-            self._on_images += sum(sequence.picture is not None for sequence in step.sequences)
+            self._on_images += sum(sequence.prefix is not None for sequence in step.sequences)
         if self._listen is not None:
             self._listen(self._record(step, zombies, wait, commit, Span(start, end), sample, idle))
         self._count += 1

@@ -6,7 +6,7 @@ Pydantic's own locations name the branch of a union that it tried; ours name key
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -56,7 +56,8 @@ def _place(loc: tuple[str | int, ...]) -> _Place:
             place = _Place(path, TASK_TYPES[str(tag[0])] if tag else Section, "a mapping with name and type in it")
             rest = rest[2:]
         else:
-            item = [step for step in rest[:1] if isinstance(step, int)]
+            named = get_origin(field.annotation) is dict
+            item = [step for step in rest[:1] if isinstance(step, int) or named]
             return _Place((*path, *item), place.section, field.description or "")
     return place
 

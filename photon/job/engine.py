@@ -6,10 +6,19 @@ import logging
 import os
 
 from photon.engine.load import AnyEngine, load_engine
+from photon.errors import UsageError
 from photon.images.decode import DecodePolicy
 from photon.job.manifest import Manifest
 
 log = logging.getLogger(__name__)
+
+
+def check_adapters(manifest: Manifest, engine: AnyEngine) -> None:
+    """Raises ``UsageError`` when a task asks for an adapter that ``engine``, handed in by the caller, does not have."""
+    loaded = engine.facts.get("adapters")
+    for task in manifest.tasks:
+        if isinstance(loaded, dict) and task.adapter is not None and task.adapter not in loaded:
+            raise UsageError(f"task {task.name}: the engine was loaded without the adapter {task.adapter!r}")
 
 
 def open_engine(manifest: Manifest) -> AnyEngine:
@@ -29,5 +38,8 @@ def open_engine(manifest: Manifest) -> AnyEngine:
         stop_repetition=engine.stops_repetition,
         memory_fraction=engine.memory_fraction,
         stall_timeout=engine.stall_timeout,
+        adapters={name: os.path.expanduser(file) for name, file in model.adapters.items()},
+        adapter_semantics=manifest.adapter_semantics,
+        adapter_slots=engine.adapter_slots,
         policy=DecodePolicy(**manifest.image.model_dump()),
     )

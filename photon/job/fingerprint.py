@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from photon.job.manifest import Manifest
@@ -13,20 +14,23 @@ from photon.job.tasks import Task
 ANSWERS_VERSION = 1
 
 
-def task_fingerprint(task: Task, manifest: Manifest, model: str, dtype: object) -> str:
-    """16 hex digits over the model's fingerprint, its dtype, the task but for its name, preprocessing and seed."""
-    return digest(
-        {
-            "version": ANSWERS_VERSION,
-            "model": model,
-            "dtype": dtype,
-            "task": task.model_dump(mode="json", exclude={"name"}),
-            "image": manifest.image.model_dump(mode="json"),
-            "decision": manifest.engine.decision,
-            "stop_repetition": manifest.engine.stops_repetition,
-            "seed": manifest.run.seed if task.settings().get("temperature") else 0,
-        }
-    )[:16]
+def task_fingerprint(task: Task, manifest: Manifest, facts: Mapping[str, Any]) -> str:
+    """16 hex digits over the model's fingerprint, its dtype, the task but for its name, its adapter's digest,
+    preprocessing and seed. ``facts``: the engine's."""
+    decides: dict[str, Any] = {
+        "version": ANSWERS_VERSION,
+        "model": facts.get("fingerprint"),
+        "dtype": facts.get("dtype"),
+        "task": task.model_dump(mode="json", exclude={"name", "adapter"}),
+        "image": manifest.image.model_dump(mode="json"),
+        "decision": manifest.engine.decision,
+        "stop_repetition": manifest.engine.stops_repetition,
+        "seed": manifest.run.seed if task.settings().get("temperature") else 0,
+    }
+    if task.adapter is not None:  # an engine without a model knows no digests: there, the name is all there is
+        digests = facts.get("adapters") or {}
+        decides["adapter"] = digests.get(task.adapter, task.adapter), manifest.adapter_semantics
+    return digest(decides)[:16]
 
 
 def digest(value: Any) -> str:

@@ -39,6 +39,12 @@ class Model(Section):
     tokenizer_revision: Text | None = Field(default=None, description="the hub tokenizer's revision")
     dtype: Literal["auto", "float32", "bfloat16"] = Field(default="auto", description="auto, float32 or bfloat16")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="auto, cpu or cuda")
+    adapters: dict[Text, Text] = Field(
+        default={}, description="a mapping of names to files, for example {cars: cars.safetensors}"
+    )
+    adapter_semantics: Literal["merged", "reference"] | None = Field(
+        default=None, description="merged, reference, or null to follow decision"
+    )
 
 
 class ImagePolicy(Section):
@@ -63,6 +69,9 @@ class ImagePolicy(Section):
 
 class EngineOptions(Section):
     max_batch: Auto | Annotated[int, Field(ge=1)] = Field(
+        default="auto", description="auto or an integer of at least 1"
+    )
+    adapter_slots: Auto | Annotated[int, Field(ge=1)] = Field(
         default="auto", description="auto or an integer of at least 1"
     )
     depth: Literal[1, 2] = Field(default=2, description="1 or 2")
@@ -140,6 +149,12 @@ class Manifest(Section):
     def with_limit(self, limit: int) -> Self:
         """The same manifest, reading at most ``limit`` rows."""
         return self.model_copy(update={"input": self.input.model_copy(update={"limit": limit})})
+
+    @property
+    def adapter_semantics(self) -> Literal["merged", "reference"]:
+        """By default only the reference decision has adapters read as the reference reads them."""
+        follows: Literal["merged", "reference"] = "reference" if self.engine.decision == "reference" else "merged"
+        return self.model.adapter_semantics or follows
 
     @property
     def columns(self) -> tuple[str, ...]:

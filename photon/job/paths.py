@@ -25,6 +25,7 @@ def missing_paths(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
             yield from _missing_files(name, source.get(name))
     if isinstance(model, Mapping):
         yield from _missing_model(model)
+        yield from _missing_adapters(model.get("adapters"))
 
 
 def _missing_files(name: str, value: Any) -> Iterator[tuple[KeyPath, str]]:
@@ -49,6 +50,17 @@ def _missing_model(model: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         elif model.get(pin) is None:
             why = f"as a hub id it needs a {pin} (a tag or commit) beside it"
             yield ("model", key), f"there is no folder {name}; {why}"
+
+
+def _missing_adapters(adapters: Any) -> Iterator[tuple[KeyPath, str]]:
+    for name, file in adapters.items() if isinstance(adapters, Mapping) else ():
+        if not isinstance(file, str) or not file or not isinstance(name, str):
+            continue
+        path = ("model", "adapters", name)
+        if os.path.isdir(os.path.expanduser(file)):
+            yield path, f"{file} is a folder; name the file in it, .safetensors or .pt"
+        elif not os.path.exists(os.path.expanduser(file)):
+            yield path, f"there is no {file}; {_start()}"
 
 
 def _start() -> str:

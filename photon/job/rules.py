@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from photon.job.problems import KeyPath
+from photon.job.problems import KeyPath, nearest
 
 SOURCES = ("parquet", "arrow", "hub")
 HUB_ONLY = ("split", "revision", "config", "options")
@@ -22,8 +22,9 @@ def broken_rules(data: Mapping[str, Any]) -> Broken:
     source = data.get("input")
     if isinstance(source, Mapping):
         yield from _one_source(source)
-    names = list(_task_names(data.get("tasks")))
+    names = list(_task_texts(data.get("tasks"), "name"))
     yield from _distinct_names(names)
+    yield from _known_adapters(list(_task_texts(data.get("tasks"), "adapter")), data.get("model"))
     if isinstance(source, Mapping):
         yield from _kept_names(source.get("keep"), [name for _, name in names])
 
@@ -43,11 +44,21 @@ def _one_source(source: Mapping[str, Any]) -> Broken:
                 yield ("input", name), f"goes with hub, not with {given[0]}; leave it out"
 
 
-def _task_names(tasks: Any) -> Iterator[tuple[KeyPath, str]]:
+def _task_texts(tasks: Any, key: str) -> Iterator[tuple[KeyPath, str]]:
+    """What each task has at ``key``, where that is text."""
     listed = tasks if isinstance(tasks, Sequence) and not isinstance(tasks, str) else [tasks]
     for i, task in enumerate(listed):
-        if isinstance(task, Mapping) and isinstance(task.get("name"), str):
-            yield ("tasks", i, "name"), task["name"]
+        if isinstance(task, Mapping) and isinstance(task.get(key), str):
+            yield ("tasks", i, key), task[key]
+
+
+def _known_adapters(named: list[tuple[KeyPath, str]], model: Any) -> Broken:
+    adapters = model.get("adapters") if isinstance(model, Mapping) else None
+    known = [name for name in adapters if isinstance(name, str)] if isinstance(adapters, Mapping) else []
+    for path, name in named:
+        if name not in known:
+            remedy = nearest(name, known) if known else "there are none; write {name: file} there, or leave this out"
+            yield path, f"{name!r} is none of model.adapters; {remedy}"
 
 
 def _distinct_names(names: list[tuple[KeyPath, str]]) -> Broken:

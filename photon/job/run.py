@@ -20,7 +20,7 @@ from photon.engine.trace_file import TraceFile
 from photon.errors import OutputError, UsageError
 from photon.job.assemble import Assembler
 from photon.job.chunks import Chunks
-from photon.job.engine import open_engine
+from photon.job.engine import check_adapters, open_engine
 from photon.job.fingerprint import task_fingerprint
 from photon.job.flow import Flow
 from photon.job.folder import OutputFolder
@@ -64,6 +64,7 @@ def run(
     folder.check(fresh)
     used = engine or open_engine(manifest)
     try:
+        check_adapters(manifest, used)
         if trace is not None and used.statistics is None:
             raise UsageError(f"{manifest.model.path} takes no steps, so there is nothing to trace")
         with nullcontext() if trace is None else TraceFile(trace) as file:
@@ -83,10 +84,8 @@ class _Job:
     ) -> None:
         self._manifest, self._source, self._engine = manifest, source, engine
         self._folder, self._progress = folder, progress
-        dtype = engine.facts.get("dtype")
-        fingerprints = {
-            task.name: task_fingerprint(task, manifest, engine.fingerprint, dtype) for task in manifest.tasks
-        }
+        facts = {"fingerprint": engine.fingerprint, **engine.facts}
+        fingerprints = {task.name: task_fingerprint(task, manifest, facts) for task in manifest.tasks}
         self._record = RunRecord(manifest, dict(engine.facts), fingerprints)
         self._tally = Tally()
 

@@ -47,6 +47,7 @@ class TaskBase(Section):
 
     kind: ClassVar[Literal["text", "objects", "points"]]
     name: Text = Field(description="a name for the result's column, for example cars")
+    adapter: Text | None = Field(default=None, description="the name of one of model.adapters, or null for none")
 
     @field_validator("name")
     @classmethod

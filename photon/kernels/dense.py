@@ -28,12 +28,17 @@ def working_dtype(x: Tensor) -> torch.dtype:
     return torch.float32 if _through_float32(x) else x.dtype
 
 
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x`` [..., in] times ``weight`` [out, in], as ``F.linear``."""
+    many = _MANY_ROWS_CACHED if weight.numel() <= _CACHED_WEIGHTS else _MANY_ROWS
+    if x.numel() < many * x.shape[-1] or not _through_float32(x):
+        return F.linear(x, weight, bias)
+    return F.linear(x.float(), weight.float(), None if bias is None else bias.float()).to(x.dtype)
+
+
 class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
-        many = _MANY_ROWS_CACHED if self.weight.numel() <= _CACHED_WEIGHTS else _MANY_ROWS
-        if x.numel() < many * x.shape[-1] or not _through_float32(x):
-            return super().forward(x)
-        return F.linear(x.float(), self.weight.float(), self.bias.float()).to(x.dtype)
+        return product(x, self.weight, self.bias)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

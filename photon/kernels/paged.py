@@ -43,6 +43,7 @@ class StepLayout:
     place. ``prefix_pages`` [groups, n]: the pages of each group's prefix.
     ``members`` [groups, m]: the rows of a group, padded with any row. ``seats`` [rows]: a row's place in ``members``.
     ``has_prefix`` [rows]: 0 for rows without an image, which may sit in any group; None when all have one.
+    ``adapters`` [tokens]: the slot of a token's adapter, 0 for none; None when no token has one.
     """
 
     prefixes: int
@@ -55,6 +56,7 @@ class StepLayout:
     members: Tensor
     seats: Tensor
     has_prefix: Tensor | None = None
+    adapters: Tensor | None = None
 
     @property
     def prefix_tokens(self) -> int:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from photon.kernels.dense import Linear
+from photon.models.lora import LayerDeltas
 
 LAYER_NORM_EPS = 1e-5
 
@@ -35,5 +36,9 @@ class MLP(nn.Module):
         self.fc1 = linear(inputs, inner)
         self.fc2 = linear(inner, outputs)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(F.gelu(self.fc1(x), approximate="tanh"))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, deltas: LayerDeltas | None = None) -> Tensor:
+        """``deltas``: what adapters add, in a block of the text model."""
+        if deltas is None:
+            return self.fc2(F.gelu(self.fc1(x), approximate="tanh"))  # type: ignore[no-any-return]
+        inner = F.gelu(self.fc1(x) + deltas("mlp.fc1", x), approximate="tanh")
+        return self.fc2(inner) + deltas("mlp.fc2", inner)  # type: ignore[no-any-return]

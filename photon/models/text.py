@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from photon.kernels.paged import KVPool, StepLayout, attend
 from photon.models.config import TextConfig
 from photon.models.layers import MLP, layer_norm, linear, parameter
+from photon.models.lora import Deltas, LayerDeltas
 
 ROPE_THETA = 10_000.0
 
@@ -43,12 +44,15 @@ class Attention(nn.Module):
         self.qkv = linear(config.dim, (config.n_heads + 2 * config.kv_heads) * config.head_dim)
         self.proj = linear(config.dim, config.dim)
 
-    def forward(self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
+    def forward(
+        self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: StepLayout, deltas: LayerDeltas | None
+    ) -> Tensor:
         c = self.config
-        heads = self.qkv(x).view(x.shape[0], -1, c.head_dim)
-        q, k, v = heads.split((c.n_heads, c.kv_heads, c.kv_heads), dim=1)
-        mixed = attend(rotate(q, rope), rotate(k, rope), v, keys, values, layout)
-        return self.proj(mixed.flatten(1))  # type: ignore[no-any-return]
+        heads = self.qkv(x) if deltas is None else self.qkv(x) + deltas("attn.qkv", x)
+        q, k, v = heads.view(x.shape[0], -1, c.head_dim).split((c.n_heads, c.kv_heads, c.kv_heads), dim=1)
+        mixed = attend(rotate(q, rope), rotate(k, rope), v, keys, values, layout).flatten(1)
+        out: Tensor = self.proj(mixed)
+        return out if deltas is None else out + deltas.proj(x, mixed)
 
 
 class Block(nn.Module):
@@ -58,9 +62,11 @@ class Block(nn.Module):
         self.attn = Attention(config)
         self.mlp = MLP(config.dim, config.ff_dim, config.dim)
 
-    def forward(self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
+    def forward(
+        self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: StepLayout, deltas: LayerDeltas | None
+    ) -> Tensor:
         z = self.ln(x)
-        return x + self.attn(z, rope, keys, values, layout) + self.mlp(z)  # type: ignore[no-any-return]
+        return x + self.attn(z, rope, keys, values, layout, deltas) + self.mlp(z, deltas)  # type: ignore[no-any-return]
 
 
 class TextModel(nn.Module):
@@ -74,11 +80,14 @@ class TextModel(nn.Module):
         self.rope: Tensor
         self.register_buffer("rope", rope_table(config), persistent=False)
 
-    def forward(self, x: Tensor, pool: KVPool, layout: StepLayout) -> Tensor:
-        """Embeddings [tokens, dim] to hidden states before the last norm; keys and values go into the pool."""
+    def forward(self, x: Tensor, pool: KVPool, layout: StepLayout, deltas: Deltas | None = None) -> Tensor:
+        """Embeddings [tokens, dim] to hidden states before the last norm; keys and values go into the pool.
+
+        ``deltas``: what the tokens' adapters add, None where no token has one.
+        """
         rope = self.rope[layout.positions]
-        for block, keys, values in zip(self.blocks, pool.keys, pool.values, strict=True):
-            x = block(x, rope, keys, values, layout)
+        for n, (block, keys, values) in enumerate(zip(self.blocks, pool.keys, pool.values, strict=True)):
+            x = block(x, rope, keys, values, layout, None if deltas is None else deltas.layer(n))
         return x
 
     def logits(self, hidden: Tensor, of: Tensor | None = None) -> Tensor:

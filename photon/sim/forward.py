@@ -16,6 +16,7 @@ from photon.engine.rows import Ints
 from photon.engine.sampling import SamplePlan
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
+from photon.engine.work import Work
 from photon.sim.profile import Profile
 
 
@@ -48,13 +49,11 @@ class ScriptedForward(Forward):
     def vision(self, slot: Slot, pictures: Seq[Picture]) -> Operation:
         return Operation(_nothing, seconds=self._profile.vision(_crops(pictures), len(pictures)))
 
-    def prefill(
-        self, slot: Slot, pictures: Seq[Picture], entries: Seq[int], sequences: Seq[Sequence], rows: Ints
-    ) -> Operation:
-        width = max(len(sequence.script.prompt.ids) for sequence in sequences)
-        tokens = len(pictures) * self._prefix_len + len(sequences) * width
-        self._script(slot, sequences)
-        return Operation(_nothing, seconds=self._profile.prefill(tokens, len(sequences)))
+    def prefill(self, slot: Slot, work: Work, entries: Seq[int], rows: Ints) -> Operation:
+        width = max(len(sequence.script.prompt.ids) for sequence in work.sequences)
+        tokens = len(work.prefixes) * self._prefix_len + len(work.sequences) * width
+        self._script(slot, work.sequences)
+        return Operation(_nothing, seconds=self._profile.prefill(tokens, len(work.sequences)))
 
     def decode(self, slot: Slot, sequences: Seq[Sequence], rows: Ints) -> Operation:
         self._script(slot, sequences)

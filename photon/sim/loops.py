@@ -10,8 +10,9 @@ from typing import Any
 
 from photon.engine.loop import Loop
 from photon.engine.record import Span
-from photon.engine.scheduler import Kind, Scheduler, Work
+from photon.engine.scheduler import Scheduler
 from photon.engine.step import Step
+from photon.engine.work import Kind, Work
 from photon.sim.device import SimDevice
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import PIL.Image
 import torch
 
@@ -14,11 +15,13 @@ import photon
 from photon.core import Request, Result
 from photon.device.device import Device
 from photon.device.threads import ThreadDevice
+from photon.engine.adapters import AdapterBank
 from photon.engine.engine import Engine
 from photon.engine.sizes import Sizes, choose_sizes
 from photon.images.decode import DecodePolicy
 from photon.models.config import MoondreamConfig, TokenConfig
 from photon.models.load import LoadedModel
+from photon.models.lora import Adapter, shapes
 from photon.models.moondream import Moondream
 from photon.models.tokenizer import Tokenizer
 from tests.reference import TINY
@@ -58,6 +61,23 @@ def loaded() -> LoadedModel:
     return LoadedModel(model, TokenConfig(templates=templates), Tokenizer.load(TINY), "micro", meaningless=True)
 
 
+ADAPTERS = ("one", "two", "three")
+
+
+@cache
+def adapters() -> dict[str, Adapter]:
+    """Random ones that change most answers, of ranks 1, 2 and 3."""
+    made, config = {}, loaded().model.config.text
+    for rank, name in enumerate(ADAPTERS, 1):
+        dice = torch.Generator().manual_seed(rank)
+        down, up = {}, {}
+        for matrix, (inputs, outputs) in shapes(config).items():
+            down[matrix] = 0.5 * torch.randn(config.n_layers, rank, inputs, generator=dice)
+            up[matrix] = 0.5 * torch.randn(config.n_layers, rank, outputs, generator=dice)
+        made[name] = Adapter(down, up, rank, name)
+    return made
+
+
 def sizes(max_batch: int = 4, **changes: Any) -> Sizes:
     chosen = choose_sizes(
         loaded().model.config,
@@ -70,28 +90,36 @@ def sizes(max_batch: int = 4, **changes: Any) -> Sizes:
     return replace(chosen, **{"vision_crops": chosen.picture_crops, **changes})  # so that two pictures take two steps
 
 
-def engine(device: Device, *, depth: int = 2, decision: Any = "reference", **changes: Any) -> Engine:
-    return Engine(
-        loaded(), device, sizes(**changes), depth=depth, decision=decision, stop_repetition=False, policy=DecodePolicy()
-    )
+def engine(
+    device: Device, *, depth: int = 2, decision: Any = "reference", adapter_slots: int = 0, **changes: Any
+) -> Engine:
+    """With ``adapter_slots``, all of ``adapters`` are loaded, to be read as the reference does where that decides."""
+    chosen, bank = sizes(**changes), None
+    if adapter_slots:
+        chosen = replace(chosen, embeddings=changes.get("embeddings", 2 * chosen.max_batch))
+        options: Any = {"config": loaded().model.config.text, "device": device, "dtype": torch.float32}
+        bank = AdapterBank(adapters(), slots=adapter_slots, merged=decision != "reference", **options)
+    rest: Any = {"depth": depth, "decision": decision, "stop_repetition": False, "policy": DecodePolicy()}
+    return Engine(loaded(), device, chosen, **rest, bank=bank)
 
 
 @cache
 def image(number: int) -> photon.Image:
-    """Small pictures of one, two and four tiles."""
-    size = ((30, 30), (60, 45), (90, 90), (45, 120))[number % 4]
-    return photon.Image(PIL.Image.effect_noise(size, 40 + 10 * number).convert("RGB"))
+    """Small pictures of one, two and four tiles, the same ones in every process (Pillow's own noise has no seed)."""
+    width, height = ((30, 30), (60, 45), (90, 90), (45, 120))[number % 4]
+    noise = np.random.default_rng(number).normal(128, 40 + 10 * number, (height, width, 1))
+    return photon.Image(PIL.Image.fromarray(noise.clip(0, 255).astype(np.uint8).repeat(3, axis=2)))
 
 
 @cache
-def _blocking() -> Engine:
-    return engine(ThreadDevice(), depth=1, max_batch=1)
+def _blocking(adapter_slots: int) -> Engine:
+    return engine(ThreadDevice(), depth=1, max_batch=1, adapter_slots=adapter_slots)
 
 
 @cache
-def alone(skill: str, picture: int | None, seed: int) -> tuple[Any, ...]:
-    """The answer of a blocking engine that is asked nothing else; see ``request``."""
-    (result,) = _blocking().run([request(0, skill, picture, seed)])
+def alone(skill: str, picture: int | None, seed: int, adapter: str | None = None) -> tuple[Any, ...]:
+    """The answer of a blocking engine that is asked nothing else, and without an adapter has none; see ``request``."""
+    (result,) = _blocking(0 if adapter is None else 1).run([request(0, skill, picture, seed, adapter)])
     return answer(result)
 
 
@@ -102,7 +130,7 @@ def answer(result: Result) -> tuple[Any, ...]:
     return result.text, boxes, points, list(result.token_ids), result.finish_reason, result.error
 
 
-def request(id: object, skill: Any, picture: int | None, seed: int) -> Request:
+def request(id: object, skill: Any, picture: int | None, seed: int, adapter: str | None = None) -> Request:
     """A request whose wording and caps follow from ``seed``."""
     dice = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:4], "big")
     prompt = f"{'what a thing is this ' * (dice % 3)}{dice % 17}"
@@ -112,4 +140,4 @@ def request(id: object, skill: Any, picture: int | None, seed: int) -> Request:
         settings = {"max_tokens": 1 + dice % 9, "temperature": (0.0, 1.0)[dice % 2], "top_p": 0.9, "seed": dice % 5}
     if skill == "query":
         settings["reasoning"] = picture is not None and dice % 3 == 0
-    return Request(id, about, skill, prompt, **settings)
+    return Request(id, about, skill, prompt, adapter=adapter, **settings)

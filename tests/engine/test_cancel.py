@@ -57,12 +57,13 @@ def where(request: Request, loop: Loop) -> str:
         if sequence.request is request:
             return "in flight" if sequence.inflight_refs else "running"
     for picture in scheduler._pictures.values():
-        if any(sequence.request is request for sequence in picture.waiting):
-            if picture.prefix is not None:
-                return "waiting for a row"
-            if picture.embedding is None:
-                return "waiting for the encoder"
-            return "being encoded" if picture.users else "encoded"
+        for prefix in picture.prefixes.values():
+            if any(sequence.request is request for sequence in prefix.waiting):
+                if prefix.place is not None:
+                    return "waiting for a row"
+                if picture.embedding is None:
+                    return "waiting for the encoder"
+                return "being encoded" if picture.encoding else "encoded"
     return "bare" if any(s.request is request for s in scheduler._bare) else "answered"
 
 

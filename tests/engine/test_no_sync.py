@@ -57,11 +57,12 @@ class NoSync(TorchFunctionMode):
 
 def asks() -> list[Request]:
     skills = ("detect", "point", "query", "caption", "query")
-    return [micro.request(i, skills[i % 5], i % 4, i) for i in range(20)]
+    adapters = (None, None, None, *micro.ADAPTERS)
+    return [micro.request(i, skills[i % 5], i % 4, i, adapters[i % 6]) for i in range(20)]
 
 
 def run(spoil: Callable[[Tensor], object] | None = None) -> None:
-    engine = micro.engine(VirtualDevice(seed=1))
+    engine = micro.engine(VirtualDevice(seed=1), adapter_slots=1)
     if spoil is not None:
         sample = engine._forward.sample
 
@@ -105,14 +106,16 @@ def test_a_planted_call_is_caught(call: Callable[[Tensor], object], name: str) -
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_the_tick_runs_without_any_values(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vision, prefill and decode steps, with free, banned, decided, forced and drawn rows, on meta tensors."""
+    """Vision, prefill and decode steps, with free, banned, decided, forced and drawn rows, some with adapters, on meta
+    tensors."""
     real = micro.loaded()
     model = Moondream(real.model.config)
     model.text.rope = model.text.rope.to("meta")
     monkeypatch.setattr(micro, "loaded", lambda: LoadedModel(model, real.tokens, real.tokenizer, "meta"))
     device = InstantDevice(runs=True, kind="meta")
-    engine = micro.engine(device, depth=depth, max_batch=8)
-    scheduler = Scheduler(engine._sizes, engine._pages, engine._table, engine._admission.prefix_len, lambda _: True)
+    engine = micro.engine(device, depth=depth, max_batch=8, adapter_slots=2)
+    prefix_len, adapters = engine._admission.prefix_len, engine._adapters
+    scheduler = Scheduler(engine._sizes, engine._pages, engine._table, prefix_len, lambda _: True, adapters)
     loop = Loop(engine._device, engine._forward, engine._slots, scheduler, engine._ring, engine._admission, depth)
     for slot in engine._slots._all:
         slot.landed[:] = torch.tensor([7.0, 3.0, 4.0, 0.25, 0.5, 0.5], dtype=torch.float64)

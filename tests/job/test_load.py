@@ -16,6 +16,7 @@ from photon.job.manifest import Manifest
 from photon.job.paths import BUILT_IN
 from photon.job.problems import ManifestError
 
+HERE = "<here>"
 GOOD = """\
 version: 1
 input:
@@ -53,7 +54,7 @@ def test_a_good_manifest_has_the_defaults_of_the_design() -> None:
     made = parse_manifest(Document.parse(GOOD))
     assert made.input.parquet == ("rows.parquet",), "a scalar stands for a list of one"
     assert (made.input.image, made.input.id, made.input.keep, made.input.limit) == ("image", None, (), None)
-    assert made.tasks[0].settings() == {"max_objects": 50}
+    assert made.tasks[0].settings() == {"adapter": None, "max_objects": 50}
     assert (made.image.exif, made.image.max_pixels) == ("apply", 180_000_000)
     assert (made.engine.max_batch, made.engine.depth, made.engine.decision) == ("auto", 2, "masked")
     assert (made.output.chunk_rows, made.output.ipc) == ("auto", "file")
@@ -90,10 +91,10 @@ def test_labels_that_are_not_text(label: str, message: str) -> None:
         ("    objects", "    max_objcts: 3\n    objects", "9: tasks.0.max_objcts: unknown key; "
          "did you mean max_objects?"),
         ("  path:", "  max_batch: 3\n  path:", "5: model.max_batch: unknown key; it belongs in engine; known here: "
-         "path, revision, tokenizer, tokenizer_revision, dtype, device"),
+         "path, revision, tokenizer, tokenizer_revision, dtype, device, adapters, adapter_semantics"),
         ("type: caption", "type: caption, objects: [a]", "10: tasks.1.objects: unknown key; "
          "it belongs in a task of type detect or point; "
-         "known here: name, max_tokens, temperature, top_p, top_k, type, length"),
+         "known here: name, adapter, max_tokens, temperature, top_p, top_k, type, length"),
         ("  dir: out", "  dir: out\n  dir: there", "13: output.dir: is given twice, first on line 12; "
          "keep one of them"),
         ("version: 1", "version: 2", "1: version: 2 does not fit; write 1"),
@@ -140,13 +141,41 @@ def test_labels_that_are_not_text(label: str, message: str) -> None:
          "as a hub id it needs a revision (a tag or commit) beside it"),
         ("photon://null", "photon://null\n  tokenizer: a/b", "6: model.tokenizer: there is no folder a/b; "
          "as a hub id it needs a tokenizer_revision (a tag or commit) beside it"),
+        ("photon://null", "photon://null\n  adapters: {a: no.pt}", "6: model.adapters.a: there is no no.pt; "
+         f"relative paths start from {HERE}"),
+        ("photon://null", "photon://null\n  adapters: {a: .}", "6: model.adapters.a: . is a folder; "
+         "name the file in it, .safetensors or .pt"),
+        ("photon://null", "photon://null\n  adapters: {a: 5}", "6: model.adapters.a: 5 is a number to YAML, "
+         'and text is wanted; put it in quotes: "5"'),
+        ("photon://null", "photon://null\n  adapters: [a.pt]", "6: model.adapters: a list does not fit; "
+         "write a mapping of names to files, for example {cars: cars.safetensors}"),
+        ("photon://null", "photon://null\n  adapter_semantics: both", "6: model.adapter_semantics: "
+         "'both' does not fit; write merged, reference, or null to follow decision"),
+        ("output:", "engine: {adapter_slots: 0}\noutput:", "11: engine.adapter_slots: 0 does not fit; "
+         "write auto or an integer of at least 1"),
+        ("type: caption}", "type: caption, adapter: a}", "10: tasks.1.adapter: 'a' is none of model.adapters; "
+         "there are none; write {name: file} there, or leave this out"),
         ("  - {name: cap, type: caption}", "  - caption", "10: tasks.1: 'caption' does not fit; "
          "write a mapping with name and type in it"),
     ],
 )  # fmt: skip
 def test_one_problem_one_line(old: str, new: str, message: str) -> None:
     assert GOOD.count(old) >= 1
-    assert told(GOOD.replace(old, new, 1)) == [message]
+    assert told(GOOD.replace(old, new, 1)) == [message.replace(HERE, os.getcwd())]
+
+
+def test_adapters() -> None:
+    Path("a.pt").touch()
+    good = GOOD.replace("photon://null", "photon://null\n  adapters: {cars: a.pt, doors: a.pt}")
+    made = parse_manifest(Document.parse(good.replace("type: caption}", "type: caption, adapter: doors}")))
+    assert made.model.adapters == {"cars": "a.pt", "doors": "a.pt"}
+    assert [task.settings()["adapter"] for task in made.tasks] == [None, "doors"]
+    assert made.adapter_semantics == "merged"
+    by_decision = parse_manifest(Document.parse(good.replace("output:", "engine: {decision: reference}\noutput:")))
+    assert by_decision.adapter_semantics == "reference"
+    assert told(good.replace("type: caption}", "type: caption, adapter: door}")) == [
+        "11: tasks.1.adapter: 'door' is none of model.adapters; did you mean doors?"
+    ]
 
 
 def test_missing_files_name_the_folder_that_paths_start_from() -> None:

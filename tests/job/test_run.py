@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from safetensors.torch import load_file, save_file
 
 from photon.core import Request, Result
 from photon.data.parquet import ParquetSource
@@ -23,6 +24,7 @@ from photon.job.run import run
 from photon.job.summary import Summary
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
+from tests.reference import ADAPTER
 
 Write = Callable[..., Path]
 
@@ -176,6 +178,44 @@ def test_the_fingerprint_of_a_task_follows_what_decides_its_answers(manifest_fil
         prints("[{name: a, type: caption, temperature: 0.5}]", run="{seed: 4}"),
     ]
     assert len({same, *others}) == 7
+
+
+def test_the_fingerprint_of_a_task_follows_its_adapter(manifest_file: Write) -> None:
+    """The file's content and how it is read, not what it is called; and it changes nothing for other tasks."""
+    write_parquet(Path("rows.parquet"), [png()])
+    tensors = load_file(ADAPTER)
+    Path("copy.safetensors").write_bytes(ADAPTER.read_bytes())
+    save_file({name: 2 * tensor for name, tensor in tensors.items()}, "other.safetensors")
+
+    def prints(adapter: str | None, file: str | Path = ADAPTER, **parts: str) -> dict[str, str]:
+        model = f"{{path: photon://tiny, adapters: {{a: {ADAPTER}, b: {file}}}, {parts.pop('model', '')}}}"
+        spots = f"{{name: spots, type: point, objects: cat, max_objects: 1, adapter: {adapter or 'null'}}}"
+        tasks = f"[{spots}, {{name: plain, type: point, objects: cat, max_objects: 1}}]"
+        run_file(manifest_file(model=model, tasks=tasks, **parts), fresh=True)
+        made: dict[str, str] = record()["task_fp"]
+        return made
+
+    same = prints("a")
+    assert set(record()["model"]["adapters"]) == {"a", "b"}
+    assert record()["manifest"]["model"]["adapters"]["a"] == str(ADAPTER)
+    assert prints("b")["spots"] == prints("b", model="adapter_semantics: merged")["spots"] == same["spots"]
+    assert prints("b", "copy.safetensors") == same
+    others = [prints("b", "other.safetensors"), prints("a", model="adapter_semantics: reference")]
+    assert {made["plain"] for made in others} == {same["plain"]}
+    assert prints(None)["spots"] == same["plain"], "a task without an adapter is as it was before there were any"
+    assert len({same["plain"], same["spots"], *(made["spots"] for made in others)}) == 4
+    assert rows_of()[0]["status"] == "ok"
+
+
+def test_adapters_that_the_engine_does_not_have(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [png()])
+    tasks = "[{name: spots, type: point, objects: cat, adapter: a}]"
+    path = manifest_file(model=f"{{path: photon://null, adapters: {{a: {ADAPTER}}}}}", tasks=tasks)
+    assert run_file(path).ok == 1, "a dry run reads no weights"
+    engine = ShufflingEngine()
+    engine.facts["adapters"] = {"b": "1234"}
+    with pytest.raises(UsageError, match="task spots: the engine was loaded without the adapter 'a'"):
+        run_file(path, fresh=True, engine=engine)
 
 
 def test_limits(manifest_file: Write) -> None:
