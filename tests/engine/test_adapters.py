@@ -34,7 +34,7 @@ ASK = st.tuples(
 
 
 @pytest.mark.parametrize("semantics", ["reference", "merged"])
-@pytest.mark.parametrize(("depth", "max_batch"), [(1, 1), (2, 16), (2, 3)])
+@pytest.mark.parametrize(("depth", "max_batch"), [(1, 1), (2, 16)])
 def test_the_references_answers_alone_and_beside_requests_without(semantics: Any, depth: int, max_batch: int) -> None:
     """Tokens, bins and boxes bit for bit, in float32, in one shuffled batch with all that the plain model was asked."""
     engine = photon.Engine.load(
@@ -64,7 +64,7 @@ def test_the_semantics_follow_the_decision_unless_they_are_named(decision: Any, 
     assert engine._forward._bank._merged == merged
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     asks=st.lists(ASK, min_size=1, max_size=10),
     seed=st.integers(0, 2**32),
