@@ -64,6 +64,7 @@ def test_the_semantics_follow_the_decision_unless_they_are_named(decision: Any, 
     assert engine._forward._bank._merged == merged
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     asks=st.lists(ASK, min_size=1, max_size=10),

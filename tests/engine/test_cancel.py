@@ -81,6 +81,7 @@ def check(results: list[Result], requests: list[Request], cancelled: list[Reques
     return given_up
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     cancels=st.lists(st.tuples(st.integers(0, 40), st.integers(0, len(ASKS) - 1)), max_size=8),

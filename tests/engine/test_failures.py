@@ -50,6 +50,7 @@ def ask(id: int, skill: Any, picture: int | bytes, wording: int) -> Request:
     return Request(id, photon.Image(picture), skill, "thing")
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     asks=st.lists(ASK, min_size=1, max_size=12),
@@ -103,6 +104,7 @@ def _catch_fire() -> None:
     raise RuntimeError("device on fire")
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

@@ -209,6 +209,7 @@ def choose(logits: torch.Tensor, n: int, choice: Any, *settings: float) -> torch
     return step.output
 
 
+@pytest.mark.slow
 def test_twenty_thousand_draws_follow_the_softmax() -> None:
     logits = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5, 1.5])
     agree(choose(logits, 20_000, "drawn", 0.7, 1.0, 0.0), (logits / 0.7).softmax(-1))
