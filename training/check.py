@@ -22,6 +22,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from photon import Engine, Image, Request, Result
+from photon.skills.repetition import iou
 from training.questions import questions
 from training.scene import Box, Question
 from training.scenes import MIXED, RECIPES, Recipe, held_out, make_scene
@@ -59,12 +60,6 @@ class Tally:
         for name in (*names, "caption short", "caption normal", "caption long"):
             out[name] = self.share(name)
         return out
-
-
-def iou(a: Box, b: Box) -> float:
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    shared = max(0.0, width) * max(0.0, height)
-    return shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared)
 
 
 def hits(found: list[Box], there: tuple[Box, ...]) -> int:

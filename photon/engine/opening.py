@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from photon.core import Image, ImageInfo, Request, Settings
+from photon.engine.sampling import draw_row, noise_seed
 from photon.errors import UsageError
 from photon.images.decode import DecodePolicy, decode
 from photon.models.load import LoadedModel
@@ -44,10 +45,7 @@ class Opening:
 
     @property
     def draws(self) -> npt.NDArray[np.float32]:
-        """Temperature, top-p and top-k, in the precision that the batch engine keeps them in."""
-        s = self.settings
-        with np.errstate(over="ignore"):  # infinity is as good
-            return np.array((s.temperature, s.top_p, s.top_k), np.float64).astype(np.float32)
+        return draw_row(self.settings)
 
     @property
     def choice(self) -> Choice:
@@ -58,8 +56,7 @@ class Opening:
 
     @property
     def seed(self) -> int:
-        """Of the noise, wrapped to 64 bits with a sign."""
-        return (self.settings.seed + (1 << 63)) % (1 << 64) - (1 << 63)
+        return noise_seed(self.settings.seed)
 
 
 def open_text(loaded: LoadedModel, request: Request, policy: DecodePolicy, *, stop_repetition: bool) -> Opening:

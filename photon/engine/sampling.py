@@ -9,15 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from photon.core import Settings
 from photon.engine.rows import Ints, RowTable
 from photon.engine.slots import Arena
 from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
 from photon.skills.grammar import NOBODY, Want
 from photon.skills.skill import Decision
 
+_MOST_IDS = 1 << 24
+"""More than any vocabulary has, and what float32 counts to exactly."""
 LOC_WINDOW = 4
 """Bins on either side of the chosen one whose probability counts towards ``score_loc``."""
 
@@ -60,6 +65,18 @@ class Samples(NamedTuple):
     kinds: Tensor
     values: Tensor
     landing: Tensor
+
+
+def draw_row(settings: Settings) -> npt.NDArray[np.float32]:
+    """A request's temperature, top-p and top-k as the sampler takes them, float32 [3]. A temperature beyond float32 is
+    infinite there, and as good: ``draw`` bounds it."""
+    with np.errstate(over="ignore"):
+        return np.array((settings.temperature, settings.top_p, min(settings.top_k, _MOST_IDS))).astype(np.float32)
+
+
+def noise_seed(seed: int) -> int:
+    """Wrapped to 64 bits with a sign."""
+    return (seed + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def plan_samples(table: RowTable, rows: Ints, controls: Arena, weights: Arena) -> SamplePlan:

@@ -11,21 +11,18 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-import numpy as np
-
 from photon.core import Request
 from photon.engine.adapters import AdapterSlots
 from photon.engine.intake import Prepared
 from photon.engine.pages import PagePool
 from photon.engine.rows import NO_PREFIX, RowTable
+from photon.engine.sampling import draw_row, noise_seed
 from photon.engine.sequence import Picture, Prefix, Sequence
 from photon.engine.sizes import Sizes
 from photon.engine.work import Work
 from photon.skills.grammar import Demand, Want
 
 NOTHING = Demand(Want.NOTHING)
-_MOST_IDS = 1 << 24
-"""More than any vocabulary has, and what float32 counts to exactly."""
 
 
 class Scheduler:
@@ -173,8 +170,8 @@ class Scheduler:
         )
         settings = sequence.request.settings
         self.table.demand[sequence.row] = sequence.script.grammar.demand(1)
-        self.table.seed[sequence.row] = np.uint64(settings.seed % 2**64).astype(np.int64)
-        self.table.draw[sequence.row] = settings.temperature, settings.top_p, min(settings.top_k, _MOST_IDS)
+        self.table.seed[sequence.row] = noise_seed(settings.seed)
+        self.table.draw[sequence.row] = draw_row(settings)
         sequence.started = time.monotonic()
         self._running[sequence] = None
 

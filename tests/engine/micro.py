@@ -15,6 +15,7 @@ import photon
 from photon.core import Request, Result
 from photon.device.device import Device
 from photon.device.threads import ThreadDevice
+from photon.device.virtual import VirtualDevice
 from photon.engine.adapters import AdapterBank
 from photon.engine.engine import Engine
 from photon.engine.sizes import Sizes, choose_sizes
@@ -101,6 +102,14 @@ def engine(
         bank = AdapterBank(adapters(), slots=adapter_slots, merged=decision != "reference", **options)
     rest: Any = {"depth": depth, "decision": decision, "stop_repetition": False, "policy": DecodePolicy()}
     return Engine(loaded(), device, chosen, **rest, bank=bank)
+
+
+def checked(device: VirtualDevice, **options: Any) -> Engine:
+    """``engine`` on a device that orders accesses page by page and refuses memory from here on."""
+    made = engine(device, **options)
+    device.order_by_pages(made._forward._pool.keys, made._forward._pool.values)
+    device.seal()
+    return made
 
 
 @cache

@@ -20,7 +20,6 @@ from photon.engine.adapters import AdapterSlots
 from photon.errors import UsageError
 from tests.engine import micro
 from tests.engine.scripted import PatientIntake
-from tests.engine.test_invariants import checked_device
 from tests.reference import ADAPTER, adapted, assert_same, picture, requests
 
 NAMES = (None, *micro.ADAPTERS)
@@ -85,12 +84,10 @@ def test_any_mixture_answers_as_one_at_a_time_and_everything_comes_home(
     slots: int,
 ) -> None:
     """On the checking device: that slots are overwritten in time is proved; ``run`` checks that all slots are home."""
-    device = VirtualDevice(seed=seed)
     base = micro.sizes(max_batch)
     pages = base.prefix_pages + base.suffix_pages + spare
     tight = {"pages": pages, "embeddings": entries, "ring": entries, "rows": max_batch + 1}
-    engine = micro.engine(device, depth=depth, max_batch=max_batch, adapter_slots=slots, **tight)
-    checked_device(engine, device)
+    engine = micro.checked(VirtualDevice(seed=seed), depth=depth, max_batch=max_batch, adapter_slots=slots, **tight)
     wanted, asked = {}, []
     for id, (skill, about, wording, bare, adapter) in enumerate(asks):
         seen = None if bare and skill == "query" else about
@@ -105,7 +102,7 @@ def test_any_mixture_answers_as_one_at_a_time_and_everything_comes_home(
 def test_a_slot_that_is_overwritten_beside_the_compute_stream_is_flagged(seed: int, elsewhere: bool) -> None:
     """A step multiplies with all slots, so weights on the upload stream would change under a step in flight."""
     device = VirtualDevice(seed=seed)
-    engine = micro.engine(device, max_batch=4, adapter_slots=2)
+    engine = micro.checked(device, max_batch=4, adapter_slots=2)
     prefill, bank = engine._forward.prefill, engine._forward._bank
     assert bank is not None
 
@@ -117,7 +114,6 @@ def test_a_slot_that_is_overwritten_beside_the_compute_stream_is_flagged(seed: i
 
     if elsewhere:
         engine._forward.prefill = wrong  # type: ignore[method-assign]
-    checked_device(engine, device)
     asked = [micro.request(i, "caption", i % 3, i, NAMES[(i // 2) % 4]) for i in range(24)]
     with pytest.raises(RaceError, match="and nothing orders it after compute") if elsewhere else nullcontext():
         assert len(list(engine.run(asked))) == 24

@@ -41,13 +41,9 @@ def tick_by_tick(hook: Callable[[int, Loop], None]) -> mock._patch[Callable[[Loo
 
 
 def build(seed: int, depth: int, max_batch: int) -> Engine:
-    device = VirtualDevice(seed=seed)
     base = micro.sizes(max_batch)
     pages = base.prefix_pages + base.suffix_pages  # room for one prefix
-    engine = micro.engine(device, depth=depth, max_batch=max_batch, pages=pages, embeddings=2, ring=4)
-    device.order_by_pages(engine._forward._pool.keys, engine._forward._pool.values)
-    device.seal()
-    return engine
+    return micro.checked(VirtualDevice(seed=seed), depth=depth, max_batch=max_batch, pages=pages, embeddings=2, ring=4)
 
 
 def where(request: Request, loop: Loop) -> str:

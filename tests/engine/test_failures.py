@@ -14,7 +14,6 @@ import photon
 from photon.core import Request
 from photon.device.device import Event, Operation, Stream
 from photon.device.virtual import VirtualDevice
-from photon.engine.engine import Engine
 from photon.engine.intake import Intake
 from photon.errors import EngineError
 from tests.engine import micro
@@ -27,14 +26,6 @@ ASK = st.tuples(
     st.sampled_from([False, False, False, True]),
 )
 """Skill, picture (whole or broken), wording, and whether it is given up on the way."""
-
-
-def build(seed: int, depth: int, max_batch: int) -> tuple[Engine, VirtualDevice]:
-    device = VirtualDevice(seed=seed)
-    engine = micro.engine(device, depth=depth, max_batch=max_batch, embeddings=2, ring=2)
-    device.order_by_pages(engine._forward._pool.keys, engine._forward._pool.values)
-    device.seal()
-    return engine, device
 
 
 def queue_of(capacity: int) -> Any:
@@ -64,7 +55,7 @@ def test_one_result_for_each_request(
 ) -> None:
     """Broken pictures fail with their code, what is given up may be, everything else has the answer it always has; and
     a queue of one request is enough."""
-    engine, _ = build(seed, depth, max_batch)
+    engine = micro.checked(VirtualDevice(seed=seed), depth=depth, max_batch=max_batch, embeddings=2, ring=2)
     requests = [ask(id, *rest) for id, (*rest, _) in enumerate(asks)]
     seen = {}
     with queue_of(capacity):
@@ -119,9 +110,7 @@ def test_an_operation_that_raises_ends_the_run_and_the_engine_goes_on(
     finds everything home."""
     asks = [(("detect", "query", "point", "caption")[i % 4], i % 3, 3 * i) for i in range(9)]
     device = FailingDevice(seed=seed, stream=stream, nth=nth)
-    engine = micro.engine(device, depth=depth, max_batch=3, embeddings=2, ring=2)
-    device.order_by_pages(engine._forward._pool.keys, engine._forward._pool.values)
-    device.seal()
+    engine = micro.checked(device, depth=depth, max_batch=3, embeddings=2, ring=2)
     seen = {}
     run = engine.run([micro.request(id, *rest) for id, rest in enumerate(asks)])
 
@@ -139,7 +128,7 @@ def test_an_operation_that_raises_ends_the_run_and_the_engine_goes_on(
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_queue_of_one_request_does_not_lock_up(depth: int) -> None:
-    engine, _ = build(depth, depth, 3)
+    engine = micro.checked(VirtualDevice(seed=depth), depth=depth, max_batch=3, embeddings=2, ring=2)
     asks = [("point", 0, 1), ("detect", 0, 2), ("query", 1, 3), ("caption", 1, 4)] * 4
     with queue_of(1):
         results = list(engine.run(micro.request(id, *rest) for id, rest in enumerate(asks)))

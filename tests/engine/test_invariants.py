@@ -9,17 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from photon.device.virtual import VirtualDevice
-from photon.engine.engine import Engine
 from tests.engine import micro
 
 ASK = st.tuples(
     st.sampled_from(["detect", "point", "query", "caption"]), st.integers(0, 3), st.integers(0, 40), st.booleans()
 )
-
-
-def checked_device(engine: Engine, device: VirtualDevice) -> None:
-    device.order_by_pages(engine._forward._pool.keys, engine._forward._pool.values)
-    device.seal()
 
 
 @settings(max_examples=30, deadline=None)
@@ -35,13 +29,11 @@ def test_answers_are_those_of_a_lone_request_and_everything_comes_home(
     asks: list[tuple[str, int, int, bool]], seed: int, depth: int, max_batch: int, spare: int, entries: int
 ) -> None:
     """Invariants 1 to 7: ``run`` itself checks that pages, rows, slots and ring are home."""
-    device = VirtualDevice(seed=seed)
     base = micro.sizes(max_batch)
-    pages = base.prefix_pages + base.suffix_pages + spare
-    engine = micro.engine(
-        device, depth=depth, max_batch=max_batch, pages=pages, embeddings=entries, ring=entries, rows=max_batch + 1
+    tight = {"pages": base.prefix_pages + base.suffix_pages + spare, "rows": max_batch + 1}
+    engine = micro.checked(
+        VirtualDevice(seed=seed), depth=depth, max_batch=max_batch, embeddings=entries, ring=entries, **tight
     )
-    checked_device(engine, device)
     wanted = {}
     requests = []
     for id, (skill, picture, wording, bare) in enumerate(asks):

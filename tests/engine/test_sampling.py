@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _cut, _pick, draw, gumbel
+from photon.core import Settings
+from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _cut, _pick, draw, draw_row, gumbel, noise_seed
 from photon.skills.grammar import Want
 
 END, COORD, SIZE = 0, 5, 6
@@ -189,6 +190,13 @@ def test_a_row_that_cuts_nothing_is_left_whole_beside_one_that_does() -> None:
     cut = _cut(scores, top_p=torch.tensor([[1.0], [0.9]]), top_k=torch.zeros(2, 1))
     assert torch.equal(cut[0], scores[0])
     assert cut[1].isinf().any()
+
+
+def test_settings_of_any_size_reach_the_sampler() -> None:
+    assert draw_row(Settings(temperature=0.5, top_p=0.25, top_k=3)).tolist() == [0.5, 0.25, 3.0]
+    assert draw_row(Settings(temperature=1e300, top_k=10**400)).tolist() == [math.inf, 1.0, 2.0**24]
+    seeds = [0, -1, 7, 2**63 - 1, 2**63, 2**64 + 5, -(2**63) - 1]
+    assert [noise_seed(seed) for seed in seeds] == [0, -1, 7, 2**63 - 1, -(2**63), 5, 2**63 - 1]
 
 
 def many(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from photon.device.virtual import VirtualDevice
@@ -40,11 +38,8 @@ def test_a_gpu_packs() -> None:
 @pytest.mark.parametrize("depth", [1, 2])
 def test_answers_do_not_depend_on_how_pictures_are_packed(vision_crops: int, depth: int) -> None:
     """Pictures of one to five crops, on the checking device."""
-    device = VirtualDevice(seed=vision_crops)
-    base = replace(micro.sizes(6), vision_crops=vision_crops)
-    engine = micro.engine(device, depth=depth, max_batch=6, vision_crops=vision_crops)
-    assert engine._sizes.slot_crops == max(vision_crops, base.picture_crops)
-    device.seal()
+    engine = micro.checked(VirtualDevice(seed=vision_crops), depth=depth, max_batch=6, vision_crops=vision_crops)
+    assert engine._sizes.slot_crops == max(vision_crops, engine._sizes.picture_crops)
     asks = [(("detect", "point", "query")[i % 3], i % 4, i) for i in range(12)]
     results = engine.run([micro.request(id, *rest) for id, rest in enumerate(asks)])
     assert {r.id: micro.answer(r) for r in results} == {id: micro.alone(*rest) for id, rest in enumerate(asks)}
