@@ -116,16 +116,21 @@ class Trainer:
             optimizer.load_state_dict(its)
 
     def save(self) -> None:
-        self.checkpoint.mkdir(parents=True, exist_ok=True)
+        """Each file is whole at any moment, whatever kills us: written beside its place, then put there."""
+        fresh = self.checkpoint / "new"
+        fresh.mkdir(parents=True, exist_ok=True)
         self.local.mkdir(parents=True, exist_ok=True)
         weights = {f"model.{name}": w.half().cpu().contiguous() for name, w in self.average.state_dict().items()}
-        save_file(weights, self.checkpoint / "model.safetensors")
+        save_file(weights, fresh / "model.safetensors")
         head = {name: w.half().cpu().contiguous() for name, w in self.averaged_head.state_dict().items()}
-        save_file(head, self.checkpoint / "dense_head.safetensors")
+        save_file(head, fresh / "dense_head.safetensors")
         config = {**self.sections, "tokenizer": self.tokens}
-        (self.checkpoint / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-        build().save(str(self.checkpoint / "tokenizer.json"))
-        (self.checkpoint / "progress.json").write_text(json.dumps(self.progress, indent=1) + "\n")
+        (fresh / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        build().save(str(fresh / "tokenizer.json"))
+        (fresh / "progress.json").write_text(json.dumps(self.progress, indent=1) + "\n")
+        for file in fresh.iterdir():
+            file.replace(self.checkpoint / file.name)
+        fresh.rmdir()
         state = {
             "at": [self.progress["gate"], self.progress["step"]],
             "model": self.model.state_dict(),
