@@ -80,7 +80,7 @@ def _thresholds(axes: Axes, task: ObjectsReport, min_score: float) -> None:
     if min_score:
         axes.axvline(min_score, color=_GREY, linestyle="--", label="--min-score")
     axes.set(title="answers from a threshold on", xlabel="threshold", xlim=(0, 1), ylim=(0, 1.03))
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(frameon=False, loc="best")
 
 
 def _reliability(axes: Axes, task: ObjectsReport) -> None:
