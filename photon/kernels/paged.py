@@ -10,11 +10,13 @@ Does not decide who owns which page: that is the engine's ``pages``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from photon.kernels.dense import attention, working_dtype
+from photon.kernels.flat import FlatLayout, attend_flat, store
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +65,17 @@ class StepLayout:
         return self.prefixes * self.prefix_len
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, layout: StepLayout) -> Tensor:
+Layout: TypeAlias = StepLayout | FlatLayout
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, layout: Layout) -> Tensor:
     """Store this step's ``k`` and ``v`` [tokens, kv heads, dim] in one layer's pool, then attend.
 
     ``q``: [tokens, heads, dim]; ``keys``, ``values``: [kv heads, pages, page size, dim]. Returns [tokens, heads, dim].
     """
-    for pool, fresh in ((keys, k), (values, v)):
-        pool.view(pool.shape[0], -1, pool.shape[-1]).index_copy_(1, layout.targets, fresh.transpose(0, 1))
+    if isinstance(layout, FlatLayout):
+        return attend_flat(q, k, v, keys, values, layout)
+    store(k, v, keys, values, layout.targets)
     split = layout.prefix_tokens
     parts = []
     if split:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from photon.kernels.paged import KVPool, StepLayout, attend
+from photon.kernels.paged import KVPool, Layout, attend
 from photon.models.config import TextConfig
 from photon.models.layers import MLP, layer_norm, linear, parameter
 from photon.models.lora import Deltas, LayerDeltas
@@ -45,7 +45,7 @@ class Attention(nn.Module):
         self.proj = linear(config.dim, config.dim)
 
     def forward(
-        self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: StepLayout, deltas: LayerDeltas | None
+        self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: Layout, deltas: LayerDeltas | None
     ) -> Tensor:
         c = self.config
         heads = self.qkv(x) if deltas is None else self.qkv(x) + deltas("attn.qkv", x)
@@ -63,7 +63,7 @@ class Block(nn.Module):
         self.mlp = MLP(config.dim, config.ff_dim, config.dim)
 
     def forward(
-        self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: StepLayout, deltas: LayerDeltas | None
+        self, x: Tensor, rope: Tensor, keys: Tensor, values: Tensor, layout: Layout, deltas: LayerDeltas | None
     ) -> Tensor:
         z = self.ln(x)
         return x + self.attn(z, rope, keys, values, layout, deltas) + self.mlp(z, deltas)  # type: ignore[no-any-return]
@@ -80,7 +80,7 @@ class TextModel(nn.Module):
         self.rope: Tensor
         self.register_buffer("rope", rope_table(config), persistent=False)
 
-    def forward(self, x: Tensor, pool: KVPool, layout: StepLayout, deltas: Deltas | None = None) -> Tensor:
+    def forward(self, x: Tensor, pool: KVPool, layout: Layout, deltas: Deltas | None = None) -> Tensor:
         """Embeddings [tokens, dim] to hidden states before the last norm; keys and values go into the pool.
 
         ``deltas``: what the tokens' adapters add, None where no token has one.
