@@ -52,7 +52,8 @@ class ImageInfo:
     """What was found out while a picture was decoded.
 
     ``width`` and ``height`` in pixels are those of ``frame``: "oriented" (EXIF orientation applied) or "stored".
-    ``sha256`` is the hex digest of the encoded bytes, None for a picture that came as pixels.
+    ``sha256`` is the hex digest of the encoded bytes, None for a picture that came as pixels. ``icc_profile`` is the
+    name of the colour profile in the file, which is not applied: "" if it has no name, None without a profile.
     """
 
     width: int
@@ -62,6 +63,7 @@ class ImageInfo:
     mode: str = "RGB"
     n_frames: int = 1
     sha256: str | None = None
+    icc_profile: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _IMAGE = pa.struct(
         "mode": pa.string(),
         "n_frames": pa.int32(),
         "sha256": pa.string(),
+        "icc_profile": pa.string(),
     }
 )
 _SCORES = {"score": pa.float32(), "score_exist": pa.float32(), "score_loc": pa.float32()}

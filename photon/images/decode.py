@@ -1,13 +1,14 @@
 """Bytes, a path or a PIL picture to RGB, with what was found out on the way. Thread safe.
 
-The header comes first: a picture of too many pixels is refused before any is decoded. ICC profiles are not applied,
-and HEIC is read only where a Pillow plugin for it is registered.
+The header comes first: a picture of too many pixels is refused before any is decoded. ICC profiles are not applied.
+HEIC is read with the extra ``heif``.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.metadata
 import io
 import os
 import stat
@@ -21,9 +22,11 @@ from PIL import Image, ImageColor, TiffImagePlugin
 
 from photon.core import ImageInfo
 from photon.errors import ImageError, UsageError
+from photon.images.draft import Canvas, shrink
 from photon.images.header import check_size, failure, open_header
 from photon.images.modes import Scale, to_rgb
-from photon.images.orientation import as_stored, read_orientation, upright
+from photon.images.orientation import as_stored, read_orientation, swaps_sides, upright
+from photon.images.profile import profile_name
 from photon.images.quiet import quiet
 from photon.images.truncation import jpeg_lacks_its_end
 
@@ -36,13 +39,16 @@ class DecodePolicy:
     """How pictures become RGB: the ``image`` section of a manifest.
 
     ``alpha_background`` is any PIL colour name or #rrggbb. ``scale_16bit``: "full_range" takes 65535 as white (÷ 257),
-    "min_max" stretches each picture's own range. Raises ``UsageError`` on a wrong value.
+    "min_max" stretches each picture's own range. ``decode``: "exact" gives the reference's pixels; "fast" those of
+    scaled JPEG decoding and of a faster resampler (docs/pixels.md). Raises ``UsageError`` on a wrong value, and for
+    "fast" where torch is too old for it.
     """
 
     exif: Literal["apply", "ignore"] = "apply"
     alpha_background: str = "white"
     max_pixels: int = 180_000_000
     scale_16bit: Scale = "full_range"
+    decode: Literal["exact", "fast"] = "exact"
 
     def __post_init__(self) -> None:
         if self.exif not in ("apply", "ignore"):
@@ -51,7 +57,16 @@ class DecodePolicy:
             raise UsageError(f"image.scale_16bit must be full_range or min_max, not {self.scale_16bit!r}")
         if self.max_pixels < 1:
             raise UsageError(f"image.max_pixels must be at least 1, not {self.max_pixels}")
+        if self.decode not in ("exact", "fast"):
+            raise UsageError(f"image.decode must be exact or fast, not {self.decode!r}")
+        if self.fast and not _torch_resamples():
+            remedy = "pip install 'photon-batch[fast]', or write exact"
+            raise UsageError(f"image.decode: fast needs torch 2.12 or newer: {remedy}")
         _ = self.background
+
+    @property
+    def fast(self) -> bool:
+        return self.decode == "fast"
 
     @property
     def background(self) -> tuple[int, int, int]:
@@ -66,22 +81,24 @@ class DecodePolicy:
         return colour
 
 
-def decode(source: object, policy: DecodePolicy) -> tuple[Image.Image, ImageInfo]:
+def decode(source: object, policy: DecodePolicy, canvas: Canvas | None = None) -> tuple[Image.Image, ImageInfo]:
     """The picture in RGB, in the frame that ``info.frame`` names, and what is known of it.
 
     ``source`` is what ``photon.core.Image.source`` holds: an encoded file's bytes, a path, or a PIL picture. A path is
-    read once. Of an animation, the first frame is taken (of a PIL picture, the current one). Raises ``ImageError``.
+    read once. Of an animation, the first frame is taken (of a PIL picture, the current one). With ``canvas`` and a
+    policy of "fast", a large JPEG's picture is smaller than ``info`` says, which always tells the whole one's size.
+    Raises ``ImageError``.
     """
     if isinstance(source, Image.Image):
         with _loading, _reporting(b""):
             check_size(source.size, policy.max_pixels)
-            return _finish(source, policy, None)
+            return _finish(source, policy, None, None)
     data = _read(source)
     with _reporting(data):
         picture = open_header(io.BytesIO(data), policy.max_pixels)
         if picture.format in ("JPEG", "MPO") and jpeg_lacks_its_end(data):
             raise ImageError("IMAGE_TRUNCATED", "the file ends too early: no end marker")
-        return _finish(picture, policy, hashlib.sha256(data).hexdigest())
+        return _finish(picture, policy, hashlib.sha256(data).hexdigest(), canvas if policy.fast else None)
 
 
 def probe(source: object, policy: DecodePolicy) -> tuple[int, int]:
@@ -106,21 +123,30 @@ def decoded_bytes(source: object, policy: DecodePolicy) -> int:
     return 3 * width * height
 
 
-def _finish(picture: Image.Image, policy: DecodePolicy, digest: str | None) -> tuple[Image.Image, ImageInfo]:
-    mode, n_frames = picture.mode, _count_frames(picture)
+def _finish(
+    picture: Image.Image, policy: DecodePolicy, digest: str | None, canvas: Canvas | None
+) -> tuple[Image.Image, ImageInfo]:
+    mode, n_frames, profile = picture.mode, _count_frames(picture), profile_name(picture)
     # Pillow turns TIFFs, and no other format, while it loads them, and forgets the orientation. PNGs may have it last.
     turned = isinstance(picture, TiffImagePlugin.TiffImageFile)
     orientation = read_orientation(picture) if turned else 1
+    whole = picture.size
+    if canvas is not None:
+        shrink(picture, canvas, swapped=policy.exif == "apply" and swaps_sides(read_orientation(picture)))
+    smaller = picture.size != whole
     picture.load()
     if not turned:
         orientation = read_orientation(picture)
-    rgb = to_rgb(picture, policy.background, policy.scale_16bit)
+    rgb = to_rgb(picture, policy.background, policy.scale_16bit, ours=digest is not None)
     if policy.exif == "apply":
         rgb = rgb if turned else upright(rgb, orientation)
     elif turned:
         rgb = as_stored(rgb, orientation)
     frame: Literal["oriented", "stored"] = "oriented" if policy.exif == "apply" else "stored"
-    return rgb, ImageInfo(rgb.width, rgb.height, frame, orientation, mode, n_frames, digest)
+    size = rgb.size
+    if smaller:  # a JPEG: of these, none is turned by Pillow
+        size = whole[::-1] if frame == "oriented" and swaps_sides(orientation) else whole
+    return rgb, ImageInfo(*size, frame, orientation, mode, n_frames, digest, profile)
 
 
 def _count_frames(picture: Image.Image) -> int:
@@ -128,6 +154,15 @@ def _count_frames(picture: Image.Image) -> int:
         return max(1, int(getattr(picture, "n_frames", 1)))
     except Exception:  # a later frame is broken: the first, which is all that we use, may still be whole
         return 1
+
+
+def _torch_resamples() -> bool:
+    """Whether the installed torch can resize by LANCZOS, without importing it."""
+    try:
+        major, minor = importlib.metadata.version("torch").split(".")[:2]
+        return (int(major), int(minor)) >= (2, 12)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from PIL import Image, ImageFile
 
 from photon.errors import ImageError
+from photon.images.heif import is_heif, open_heif
 from photon.images.truncation import ends_early
 
 # EPS runs Ghostscript on the input; the icons decode pixels before they tell their size.
@@ -41,6 +42,11 @@ def open_header(file: BinaryIO, max_pixels: int) -> ImageFile.ImageFile:
         except (SyntaxError, IndexError, TypeError, struct.error) as error:  # Pillow's way to say "not mine"
             cut = cut or error
             continue
+        check_size(picture.size, max_pixels)
+        return picture
+    if is_heif(prefix):
+        file.seek(0)
+        picture = open_heif(file)
         check_size(picture.size, max_pixels)
         return picture
     raise ImageError("IMAGE_UNIDENTIFIED", "not a picture in any format that is known here") from cut

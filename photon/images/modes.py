@@ -1,7 +1,8 @@
 """Pillow's modes to 8-bit RGB, each on purpose.
 
-Two of Pillow's own conversions are not used, since they destroy pictures: 16-bit grey is clipped to white, and what
-lies under transparent pixels comes to light. ICC profiles are not applied.
+Three of Pillow's own conversions are not used, since they destroy pictures: 16-bit grey is clipped to white, what lies
+under transparent pixels comes to light, and CMYK JPEGs that are not Adobe's become negatives. ICC profiles are not
+applied.
 """
 
 from __future__ import annotations
@@ -11,25 +12,33 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageChops
 
 Scale = Literal["full_range", "min_max"]
 _BLOCK_PIXELS = 1 << 22  # bounds the temporaries of deep pictures: 32 MB of float64
 
 
-def to_rgb(picture: Image.Image, background: tuple[int, int, int], scale: Scale) -> Image.Image:
+def to_rgb(picture: Image.Image, background: tuple[int, int, int], scale: Scale, *, ours: bool = False) -> Image.Image:
     """A loaded picture of any mode as a new one of mode RGB; alpha is composited over ``background``.
 
-    Deep grey (16-bit, I, F) is scaled by ``scale``: see ``_range``. The result carries no metadata.
+    Deep grey (16-bit, I, F) is scaled by ``scale``: see ``_range``. The result carries no metadata. ``ours``: nobody
+    else has the picture, so what is RGB already need not be copied.
     """
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         rgb = _deep_to_rgb(picture, background, scale)
     elif picture.has_transparency_data:
         rgb = _composite(picture, background)
+    elif ours and picture.mode == "RGB":
+        rgb = picture._new(picture.im)
     else:
-        rgb = picture.convert("RGB")
+        rgb = (ImageChops.invert(picture) if _is_taken_for_adobes(picture) else picture).convert("RGB")
     rgb.info = {}  # EXIF above all: pixels that were turned must not be turned again
     return rgb
+
+
+def _is_taken_for_adobes(picture: Image.Image) -> bool:
+    """Adobe writes the inks of JPEGs inverted, and says so in a marker. Pillow inverts them back, marker or not."""
+    return picture.mode == "CMYK" and picture.format in ("JPEG", "MPO") and "adobe" not in picture.info
 
 
 def _composite(picture: Image.Image, background: tuple[int, int, int]) -> Image.Image:

@@ -32,6 +32,11 @@ def upright(picture: Image.Image, orientation: int) -> Image.Image:
     return picture if method is None else picture.transpose(method)
 
 
+def swaps_sides(orientation: int) -> bool:
+    """Whether width and height change places when the picture is turned upright."""
+    return orientation >= 5
+
+
 def as_stored(picture: Image.Image, orientation: int) -> Image.Image:
     """The inverse of ``upright``."""
     method = _UPRIGHT.get(orientation)

@@ -1,22 +1,19 @@
 """From one RGB picture to the crops that the vision encoder sees.
 
-Pillow's LANCZOS on uint8 is part of the model: another resampler moves the embeddings. Nothing here depends on torch.
+Pillow's LANCZOS on uint8 is part of the model: another resampler moves the embeddings. Importing this imports no torch.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from photon.models import resample
 from photon.models.config import VisionConfig
+from photon.models.resample import Pixels
 
 if TYPE_CHECKING:
     import PIL.Image
-
-Pixels: TypeAlias = npt.NDArray[np.uint8]
 
 
 def select_tiling(height: int, width: int, vision: VisionConfig) -> tuple[int, int]:
@@ -48,21 +45,33 @@ def crop_count(tiling: tuple[int, int]) -> int:
     return 1 if tiling == (1, 1) else 1 + tiling[0] * tiling[1]
 
 
-def cut_crops(picture: PIL.Image.Image, tiling: tuple[int, int], vision: VisionConfig, out: Pixels) -> None:
+def canvas_size(height: int, width: int, vision: VisionConfig) -> tuple[int, int]:
+    """Height and width of the largest resized copy that a picture of that size is cut from."""
+    tiling = select_tiling(height, width, vision)
+    return (vision.crop_size, vision.crop_size) if tiling == (1, 1) else _tiled_size(tiling, vision)
+
+
+def cut_crops(
+    picture: PIL.Image.Image, tiling: tuple[int, int], vision: VisionConfig, out: Pixels, *, fast: bool = False
+) -> None:
     """Cut an RGB picture into ``out``, uint8 [crop_count, crop, crop, 3]: the whole first, then the tiles row by row.
 
-    The aspect ratio is not kept, small pictures are enlarged.
+    The aspect ratio is not kept, small pictures are enlarged. ``fast``: see ``models.resample``; without it, every bit
+    is the reference's.
     """
-    from PIL.Image import Resampling
-
     crop, window = vision.crop_size, vision.window
     rows, cols = tiling
-    out[0] = np.asarray(picture.resize((crop, crop), Resampling.LANCZOS))
+    resize = resample.fast(picture) if fast else resample.exact(picture)
+    out[0] = resize(crop, crop)
     if tiling == (1, 1):
         return
-    size = (cols * window + vision.margin, rows * window + vision.margin)
-    resized = np.asarray(picture.resize(size, Resampling.LANCZOS))
+    resized = resize(*_tiled_size(tiling, vision))
     for i in range(rows):
         for j in range(cols):
             y, x = i * window, j * window
             out[1 + i * cols + j] = resized[y : y + crop, x : x + crop]
+
+
+def _tiled_size(tiling: tuple[int, int], vision: VisionConfig) -> tuple[int, int]:
+    rows, cols = tiling
+    return rows * vision.window + vision.margin, cols * vision.window + vision.margin

@@ -1,6 +1,8 @@
 """Encoded pictures for the tests."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -31,6 +33,30 @@ def oriented(orientation: object, format: str) -> bytes:
     exif = Image.Exif()
     exif[0x0112] = orientation
     return encode(Image.fromarray(STORED), format, exif=exif)
+
+
+def black_png(width: int, height: int) -> bytes:
+    """A whole grey PNG, all black, of any size: 388 KB for 400 megapixels, and made without holding those."""
+    block = 1 << 20
+    size = (width + 1) * height  # each row has a byte for its filter
+    squeezer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    repeated = squeezer.compress(bytes(block)) + squeezer.flush(zlib.Z_FULL_FLUSH)  # may stand any number of times
+    rest = zlib.compressobj(9, zlib.DEFLATED, -15)
+    stream = repeated * (size // block) + rest.compress(bytes(size % block)) + rest.flush()
+    checksum = (size % 65521) << 16 | 1  # Adler-32 of zeros
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    body = b"\x78\xda" + stream + struct.pack(">I", checksum)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in ((b"IHDR", header), (b"IDAT", body), (b"IEND", b""))
+    )
+
+
+def jpeg_that_says(size: tuple[int, int]) -> bytes:
+    """A small JPEG whose header names another size in pixels, width and height."""
+    data = encode(Image.new("RGB", (16, 16)), "JPEG")
+    at = data.index(b"\xff\xc0") + 5
+    return data[:at] + struct.pack(">HH", *reversed(size)) + data[at + 4 :]
 
 
 def pixels(source: object, policy: DecodePolicy | None = None) -> np.ndarray:

@@ -105,6 +105,33 @@ def test_cmyk_jpeg_is_read_as_adobe_writes_it():
         assert np.abs(np.asarray(rgb).astype(int) - colour).max() <= 2
 
 
+def test_cmyk_jpeg_without_adobes_marker_is_not_inverted():
+    """Pillow inverts them all, but nothing says that these are."""
+    inks = {(0, 0, 0, 0): (255, 255, 255), (0, 0, 0, 255): (0, 0, 0), (255, 0, 0, 0): (0, 255, 255)}
+    for ink, colour in inks.items():
+        inverted = tuple(255 - value for value in ink)  # what Pillow will write as ``ink``
+        data = encode(Image.new("CMYK", (16, 16), inverted), "JPEG", quality=100)
+        at = data.index(b"\xff\xee\x00\x0eAdobe")
+        plain = data[:at] + data[at + 16 :]
+        assert np.abs(pixels(plain).astype(int) - colour).max() <= 2
+
+
+def test_ycck_jpeg():
+    """What Photoshop writes: the three colours as luma and chroma, black apart, all inverted."""
+    inks = np.array([200, 30, 40])
+    luma = Image.new("RGB", (16, 16), tuple(inks)).convert("YCbCr").getpixel((0, 0))
+    data = encode(Image.new("CMYK", (16, 16), (*(255 - value for value in luma), 0)), "JPEG", quality=100)
+    at = data.index(b"Adobe") + 11
+    assert data[at] == 0
+    got = pixels(data[:at] + b"\2" + data[at + 1 :])
+    assert np.abs(got.astype(int) - (255 - inks)).max() <= 3
+
+
+def test_cmyk_tiff():
+    got = pixels(encode(Image.new("CMYK", (4, 4), (255, 0, 0, 51)), "TIFF"))
+    assert got.reshape(-1, 3).tolist() == [[0, 204, 204]] * 16
+
+
 def test_ycbcr_and_lab():
     red = Image.new("RGB", (8, 8), (200, 30, 40))
     for mode in ("YCbCr", "LAB", "HSV"):
