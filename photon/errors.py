@@ -1,7 +1,7 @@
 """What can go wrong, as a tree; each branch carries the exit code that a run ends with.
 
 PhotonError
-├── UsageError       exit 2   wrong manifest, arguments, model or settings; the message says what to do
+├── UsageError       exit 2   wrong manifest, arguments, model or settings, or memory too small for them
 ├── InputError       exit 4   the input cannot be reached
 ├── OutputError      exit 5   the output cannot be written, or is not ours
 ├── EngineError      exit 70  the engine cannot go on
@@ -50,4 +50,5 @@ class RowError(PhotonError):
 
 
 class ImageError(RowError):
-    """Codes: IMAGE_MISSING, IMAGE_EMPTY, IMAGE_UNIDENTIFIED, IMAGE_TRUNCATED, IMAGE_TOO_LARGE, IMAGE_UNREADABLE."""
+    """Codes: IMAGE_MISSING, IMAGE_EMPTY, IMAGE_UNIDENTIFIED, IMAGE_TRUNCATED, IMAGE_TOO_LARGE, IMAGE_UNREADABLE,
+    IMAGE_UNREACHABLE (at its URL); CELL_UNREADABLE where not the picture but a cell beside it is what cannot be had."""

@@ -58,6 +58,22 @@ class Device(Protocol):
     def launch(self, stream: Stream, operation: Operation, after: Sequence[Event] = ()) -> Event:
         """Queue the operation and return at once. It starts when the stream is free and all of ``after`` is reached."""
 
+    @property
+    def can_capture(self) -> bool:
+        """Whether ``capture`` works: a device without graphs runs everything operator by operator."""
+
+    def capture(self, operation: Operation) -> Callable[[], None]:
+        """Record what ``operation`` runs, once; the result replays it, from operations on the compute stream alone.
+
+        What is replayed is frozen: the same kernels on the same addresses, with every number and branch that Python
+        chose while it was recorded. So it reads what changes from ``reads`` and leaves what it makes in ``writes``;
+        other memory that it takes is shared by all that is captured. It may not wait for the device. It is run a few
+        times first: what it changes is the caller's to put back. Not for the loop: it waits for the device.
+
+        Raises ``ForeignTensorError`` for memory that is not the device's, whatever the recording raises, and
+        ``RuntimeError`` where ``can_capture`` is false.
+        """
+
     def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         """Zeroed memory of the device, for as long as the engine lives."""
 

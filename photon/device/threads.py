@@ -11,7 +11,7 @@ import mmap
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -68,6 +68,13 @@ class ThreadDevice:
         event = ThreadEvent()
         self._queues[stream].put((operation, tuple(after), event))
         return event
+
+    @property
+    def can_capture(self) -> bool:
+        return False
+
+    def capture(self, operation: Operation) -> Callable[[], None]:
+        raise RuntimeError("a CPU has no graphs")
 
     def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         """Mapped, so that it takes no memory before it is written, and then by the small page. Torch writes zeros at

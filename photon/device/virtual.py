@@ -122,6 +122,13 @@ class VirtualDevice:
         """From here on, asking for memory is an error: the loop must not."""
         self._sealed = True
 
+    @property
+    def can_capture(self) -> bool:
+        return False
+
+    def capture(self, operation: Operation) -> Callable[[], None]:
+        raise RuntimeError("a virtual device has no graphs")
+
     def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         return self._register(torch.zeros(*shape, dtype=dtype), f"device{list(shape)}")
 

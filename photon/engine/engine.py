@@ -4,38 +4,46 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from photon.core import Image, ImageInfo, Request, Result
 from photon.device.choose import DeviceName, open_device
 from photon.device.device import Device
+from photon.device.failure import closed_on_error
 from photon.engine.adapters import AdapterBank, AdapterSlots
 from photon.engine.admission import Admission
-from photon.engine.forward import Forward
+from photon.engine.captured import CapturedForward, GraphUse
 from photon.engine.gate import DECODED_BYTES, ByteGate
 from photon.engine.intake import Intake, Prepared
 from photon.engine.loop import Loop
-from photon.engine.options import AdapterFiles, Semantics, check_choices, check_counts, chosen_dtype, load_adapters
+from photon.engine.options import (
+    AdapterFiles,
+    Semantics,
+    check_choices,
+    check_counts,
+    chosen_dtype,
+    chosen_graphs,
+    load_adapters,
+)
 from photon.engine.pages import PagePool
+from photon.engine.parts import make_forward, make_sampling, make_slots
 from photon.engine.record import Listener
 from photon.engine.ring import CropRing, RingEntry
 from photon.engine.rows import RowTable
-from photon.engine.sampling import Sampler
 from photon.engine.scheduler import Scheduler
 from photon.engine.sizes import Sizes, choose_sizes
-from photon.engine.slots import Slot, Slots
 from photon.engine.statistics import Statistics
 from photon.engine.step import Step
 from photon.engine.trace import Trace
 from photon.engine.watchdog import stalled
 from photon.errors import EngineError, StallError, UsageError
 from photon.images.decode import DecodePolicy, decode, decoded_bytes
-from photon.kernels.paged import KVPool
 from photon.models.load import LoadedModel, load_model
-from photon.models.region import coordinate_values, size_values
-from photon.models.tiling import crop_count, cut_crops, select_tiling
+from photon.models.tiling import canvas_size, crop_count, cut_crops, select_tiling
 from photon.skills.registry import script_for
-from photon.skills.skill import Decision, SkillContext
+from photon.skills.skill import Decision
 
 _HEARTBEAT = 1.0
 """Seconds that an engine with nothing to do sleeps at most before it looks whether it has stalled."""
@@ -56,8 +64,10 @@ class Engine:
         policy: DecodePolicy,
         stall_timeout: float = 300.0,
         bank: AdapterBank | None = None,
+        graphs: bool = False,
     ) -> None:
-        model, tokens, config = loaded.model, loaded.tokens, loaded.model.config
+        """Made by ``load``. ``graphs``: capture the steps, on a device that can."""
+        model, config = loaded.model, loaded.model.config
         text, on = config.text, model.device
         self.fingerprint = loaded.fingerprint
         self.facts: dict[str, object] = {
@@ -73,31 +83,16 @@ class Engine:
         names = () if bank is None else tuple(bank.digests)
         self._admission = Admission(config.prefix_len, text.max_context, sizes.page_size, names)
 
-        coordinates, box_sizes = (
-            coordinate_values(config.region.coord_out_dim),
-            size_values(config.region.size_out_dim // 2),
-        )
-        self._context = SkillContext(
-            tokens, loaded.tokenizer, coordinates.tolist(), box_sizes.tolist(), stop_repetition
-        )
-        # A vocabulary without a coordinate token has no masked choice to make.
-        rule: Decision = decision if tokens.grounded else "reference"
-        ids = (tokens.eos_id, tokens.coord_id, tokens.size_id)
-        sampler = Sampler(model, rule, ids, coordinates.to(on), box_sizes.to(on))
-
+        sampler, self._context = make_sampling(loaded, decision, stop_repetition)
         self._pages = PagePool(sizes.pages, sizes.page_size)
         self._adapters = AdapterSlots(0 if bank is None else bank.slots)
         self._table = RowTable(sizes.rows, sizes.prefixes, sizes.suffix_pages, sizes.prefix_pages, device)
-        shape = (text.n_layers, text.kv_heads, sizes.pages + 1, sizes.page_size, text.head_dim)
-        pool = KVPool(device.buffer(*shape, dtype=model.dtype), device.buffer(*shape, dtype=model.dtype))
-        embeddings = device.buffer(sizes.embeddings, config.prefix_len - 1, text.dim, dtype=model.dtype)
-        self._forward = Forward(
-            model, pool, self._table, sampler, bos_id=tokens.bos_id, embeddings=embeddings, bank=bank
-        )
-        side = config.vision.crop_size
-        slot = {"rows": sizes.rows, "staged": sizes.staged, "crops": sizes.slot_crops, "side": side}
-        self._slots = Slots([Slot(device, **slot, dim=text.dim, dtype=model.dtype) for _ in range(2)])
-        self._ring = CropRing(device, entries=sizes.ring, crops=sizes.picture_crops, side=side)
+        self._slots = make_slots(loaded, device, sizes)
+        parts = (loaded, device, sizes, self._table, self._slots, sampler)
+        self._forward = make_forward(*parts, bank=bank, graphs=graphs)
+        if isinstance(self._forward, CapturedForward):
+            self.facts["graphs"] = self._forward.facts
+        self._ring = CropRing(device, entries=sizes.ring, crops=sizes.picture_crops, side=config.vision.crop_size)
         self._trace = Trace()
         self._stall_timeout = stall_timeout
         self._gate = ByteGate(DECODED_BYTES)
@@ -124,8 +119,9 @@ class Engine:
         adapters: AdapterFiles | None = None,
         adapter_semantics: Semantics | None = None,
         adapter_slots: int | Literal["auto"] = "auto",
+        graphs: bool | Literal["auto"] = "auto",
     ) -> Engine:
-        """Load ``model``: a folder, a hub id with ``revision``, or ``photon://tiny``.
+        """Load ``model``: a folder, a hub id with ``revision``, ``photon://shapes`` or ``photon://tiny``.
 
         ``decision`` "reference" answers exactly as the public reference implementation does, which also means that
         repetition is not stopped unless ``stop_repetition`` says so. ``tokenizer``: a folder or hub id for checkpoints
@@ -133,15 +129,15 @@ class Engine:
         CPU; ``dtype`` auto is float32 there and bfloat16 on CUDA.
         ``adapters``: files of LoRA adapters by the names that requests use; ``adapter_semantics`` None is "merged", or
         "reference" with that decision; ``adapter_slots``: how many are on the device at a time.
+        ``graphs``: steps are captured when the engine is loaded and replayed in a run; auto is wherever the device can.
         ``stall_timeout``: seconds without a finished step after which a run ends as a ``StallError``. Raises
         ``UsageError`` for anything wrong with arguments or files, ``InputError`` when a hub is out of reach.
         """
-        check_choices(device=device, dtype=dtype, depth=depth, decision=decision, adapter_semantics=adapter_semantics)
-        check_counts(max_batch=max_batch, adapter_slots=adapter_slots)
-        if not 0 < memory_fraction <= 1:
-            raise UsageError(f"memory_fraction must be in (0, 1], not {memory_fraction!r}")
+        check_choices(dtype=dtype, depth=depth, decision=decision, adapter_semantics=adapter_semantics)
+        check_counts(memory_fraction, max_batch=max_batch, adapter_slots=adapter_slots)
         on = open_device(device)
-        try:
+        with closed_on_error(on):
+            captures = chosen_graphs(graphs, on)
             loaded = load_model(
                 model,
                 revision=revision,
@@ -171,15 +167,17 @@ class Engine:
                 policy=policy or DecodePolicy(),
                 stall_timeout=stall_timeout,
                 bank=bank,
+                graphs=captures,
             )
-        except BaseException:
-            on.close()
-            raise
 
     @property
     def statistics(self) -> Statistics:
         """Of the run under way, or else of the last one."""
-        return self._trace.statistics
+        statistics = self._trace.statistics
+        if isinstance(self._forward, CapturedForward):
+            use = self._forward.use
+            return replace(statistics, graph_replays=use.replays, graph_fallbacks=dict(use.eager))
+        return statistics
 
     def run(self, requests: Iterable[Request], *, trace: Listener | None = None) -> Iterator[Result]:
         """Answer ``requests`` in completion order, pulling them, on a thread of its own, as there is room.
@@ -188,16 +186,12 @@ class Engine:
         is; one of the device ends it as an ``EngineError``. ``trace`` is given the record of every step at its commit:
         ``TraceFile(path).write``, or a list's ``append``.
         """
-        for state, why in (
-            (self._broken, "has stalled; load a new one"),
-            (self._closed, "is closed; load a new one"),
-            (self._busy, "is already running; finish or close that run first"),
-        ):
-            if state:
-                raise UsageError(f"this engine {why}")
+        self._check_free()
         to_cancel = self._to_cancel = deque()  # a new one: what is said too late to one run must not reach the next
         self._busy = True
         self._trace = Trace(trace)
+        if isinstance(self._forward, CapturedForward):
+            self._forward.use = GraphUse()
         self._ring.open()
         intake = Intake(
             requests,
@@ -247,6 +241,15 @@ class Engine:
             intake.close(wait=not self._broken)
             self._busy = False
 
+    def _check_free(self) -> None:
+        for state, why in (
+            (self._broken, "has stalled; load a new one"),
+            (self._closed, "is closed; load a new one"),
+            (self._busy, "is already running; finish or close that run first"),
+        ):
+            if state:
+                raise UsageError(f"this engine {why}")
+
     def cancel(self, request: Request) -> None:
         """Give up a request of the run under way, from any thread: that very object, wherever it stands.
 
@@ -274,8 +277,8 @@ class Engine:
     def _prepare(self, image: Image) -> tuple[ImageInfo, RingEntry]:
         """On a decoding thread: the picture's crops, in the ring."""
         with self._gate.hold(decoded_bytes(image.source, self._policy)):
-            picture, info = decode(image.source, self._policy)
-            tiling = select_tiling(picture.height, picture.width, self._vision)
+            picture, info = decode(image.source, self._policy, partial(canvas_size, vision=self._vision))
+            tiling = select_tiling(info.height, info.width, self._vision)
             entry = self._ring.acquire(crop_count(tiling), tiling)
-            cut_crops(picture, tiling, self._vision, entry.pixels.numpy())
+            cut_crops(picture, tiling, self._vision, entry.pixels.numpy(), fast=self._policy.fast)
         return info, entry

@@ -159,7 +159,7 @@ class FastDecoder:
         if self.mode == "eager":
             return partial(step, choice)
         if self.mode == "graph":
-            from photon.device.cuda import capture
+            from photon.device.graphs import capture
 
             return capture(partial(step, choice))
         return _compiled(step, choice)

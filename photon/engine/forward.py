@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Seq
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,11 +14,11 @@ from photon.device.device import Operation, Pages
 from photon.engine.adapters import AdapterBank
 from photon.engine.layout import decode_layout, prefill_layout
 from photon.engine.rows import Ints, RowTable
-from photon.engine.sampling import SamplePlan, Sampler
+from photon.engine.sampling import Sampler, Samples, plan_samples
 from photon.engine.sequence import Picture, Prefix, Sequence
 from photon.engine.slots import Slot
 from photon.engine.work import Work
-from photon.kernels.paged import KVPool, StepLayout
+from photon.kernels.paged import KVPool, Layout
 from photon.models.lora import Deltas
 from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
 from photon.models.tiling import crop_count
@@ -56,16 +58,24 @@ class Forward:
 
     def vision(self, slot: Slot, pictures: Seq[Picture]) -> Operation:
         """Encode the slot's crops in one batch into the pictures' embedding entries."""
-        tilings = [picture.prepared.content.tiling for picture in pictures]
-        entries = [picture.embedding for picture in pictures]
-        count = sum(crop_count(tiling) for tiling in tilings)
+        count, keep = crops_of(pictures), self._keeper(pictures)
 
         def run() -> None:
-            tokens = self._model.vision(slot.pixels[:count], tilings)
+            keep(self._model.vision.features(slot.pixels[:count]))
+
+        return Operation(run, reads=[slot.pixels], writes=[self._embeddings])
+
+    def _keeper(self, pictures: Seq[Picture]) -> Callable[[Tensor], None]:
+        """Part of an operation: the features of the pictures' crops, to their embedding entries."""
+        tilings = [picture.prepared.content.tiling for picture in pictures]
+        entries = [picture.embedding for picture in pictures]
+
+        def keep(features: Tensor) -> None:
+            tokens = self._model.vision.project(features, tilings)
             for entry, image_tokens in zip(entries, tokens, strict=True):
                 self._embeddings[entry].copy_(image_tokens)
 
-        return Operation(run, reads=[slot.pixels], writes=[self._embeddings])
+        return keep
 
     def prefill(self, slot: Slot, work: Work, entries: Seq[int], rows: Ints) -> Operation:
         """The work's prefixes and the prompts of its sequences, at ``rows`` of the table, in one packed forward; before
@@ -112,43 +122,51 @@ class Forward:
         if self._bank is not None and work.loads:
             reads += self._bank.sources(work.loads)
             writes += self._bank.buffers
-        return Operation(run, reads, writes, lambda: _pages(sequences, work.prefixes))
+        return Operation(run, reads, writes, lambda: pages_of(sequences, work.prefixes))
 
     def decode(self, slot: Slot, sequences: Seq[Sequence], rows: Ints) -> Operation:
         """One token for each of the table's ``rows``, read from where the step before left it."""
         layout = decode_layout(slot.inputs, self._table, rows, prefix_len=self._prefix_len, page_size=self._page_size)
         (at,) = slot.inputs.place(rows)
+        return replace(self._step(slot, at, layout), pages=lambda: pages_of(sequences, ()))
+
+    def _step(self, slot: Slot, at: Tensor, layout: Layout) -> Operation:
+        """Feed what the table holds for its rows ``at`` [rows]; their hidden states go to the slot."""
 
         def run() -> None:
             ids, kinds, values = (state[at] for state in self._next)
             hidden = self._model.text(self._model.embed(ids, kinds, values), self._pool, layout, self._deltas(layout))
-            slot.hidden[: len(sequences)].copy_(hidden)
+            slot.hidden[: len(at)].copy_(hidden)
 
         reads = [slot.inputs.device, *self._next, *self._reads(layout)]
-        writes = [self._pool.keys, self._pool.values, slot.hidden]
-        return Operation(run, reads, writes, lambda: _pages(sequences, ()))
+        return Operation(run, reads, [self._pool.keys, self._pool.values, slot.hidden])
 
-    def _deltas(self, layout: StepLayout) -> Deltas | None:
+    def _deltas(self, layout: Layout) -> Deltas | None:
         """What the step's adapters add: nothing at all where no row has one."""
         if layout.adapters is None or self._bank is None:
             return None
         return self._bank.deltas(layout.adapters)
 
-    def _reads(self, layout: StepLayout) -> Seq[Tensor]:
+    def _reads(self, layout: Layout) -> Seq[Tensor]:
         """The buffers of ``_deltas``."""
         return () if layout.adapters is None or self._bank is None else self._bank.buffers
 
-    def sample(self, slot: Slot, plan: SamplePlan) -> Operation:
-        """Sample, leave the rows' next inputs on the device and the step's outcome in the slot's landing."""
+    def sample(self, slot: Slot, rows: Ints) -> Operation:
+        """Sample for the table's ``rows`` what they demand now; leave their next inputs on the device and the step's
+        outcome in the slot's landing."""
+        plan = plan_samples(self._table, rows, slot.controls, slot.weights)
 
         def run() -> None:
-            samples = self._sampler(slot.hidden[: plan.count], plan)
-            for state, sampled in zip(self._next, (samples.tokens, samples.kinds, samples.values), strict=True):
-                state[plan.table_rows] = sampled
-            slot.landing[: plan.count].copy_(samples.landing)
+            self._leave(slot, plan.table_rows, self._sampler(slot.hidden[: plan.count], plan))
 
         reads = [slot.hidden, slot.controls.device, slot.weights.device]
         return Operation(run, reads, [*self._next, slot.landing])
+
+    def _leave(self, slot: Slot, at: Tensor, samples: Samples) -> None:
+        """Part of an operation: samples to the table's rows ``at`` and to the slot's landing."""
+        for state, sampled in zip(self._next, (samples.tokens, samples.kinds, samples.values), strict=True):
+            state[at] = sampled
+        slot.landing[: len(at)].copy_(samples.landing)
 
     def read_back(self, slot: Slot, count: int) -> Operation:
         def run() -> None:
@@ -157,7 +175,11 @@ class Forward:
         return Operation(run, [slot.landing], [slot.landed])
 
 
-def _pages(sequences: Seq[Sequence], prefixes: Seq[Prefix]) -> Pages:
+def crops_of(pictures: Seq[Picture]) -> int:
+    return sum(crop_count(picture.prepared.content.tiling) for picture in pictures)
+
+
+def pages_of(sequences: Seq[Sequence], prefixes: Seq[Prefix]) -> Pages:
     """The pages of a step: it reads its rows' prefixes, and writes its rows' own and those of new prefixes."""
     read = {page for s in sequences if s.prefix is not None for page in s.prefix.pages}
     written = {page for s in sequences for page in s.pages} | {page for p in prefixes for page in p.pages}

@@ -10,10 +10,12 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from photon.engine.pages import SCRATCH
 from photon.engine.rows import NO_PREFIX, Ints, RowTable
 from photon.engine.slots import Arena
+from photon.kernels.flat import FlatLayout
 from photon.kernels.paged import StepLayout
 
 
@@ -34,6 +36,40 @@ def decode_layout(arena: Arena, table: RowTable, rows: Ints, *, prefix_len: int,
         offsets=offsets[:, None],
         page_size=page_size,
         adapters=_adapters(table, rows),
+    )
+
+
+def bucket_layout(
+    arena: Arena, table: RowTable, rows: Ints, bucket: int, *, prefix_len: int, page_size: int, adapters: bool
+) -> tuple[Tensor, FlatLayout]:
+    """``decode_layout`` for a captured step of ``bucket`` rows: the row numbers [bucket], and the layout.
+
+    Laid down from the arena's start, and with shapes that hang on the bucket alone, so that each array is in the same
+    place every time. Padding is the table's dummy row: it feeds what that row holds, writes to the scratch page and
+    sees nothing. ``adapters``: whether there is a bank.
+    """
+    if arena.used:
+        raise AssertionError("a captured step's numbers begin where its slot's staging does")
+    count, padded = len(rows), table.padded(rows, bucket)
+    offsets = table.length[padded]
+    table.length[rows] += 1
+    nth, at = np.divmod(offsets, page_size)
+    targets = table.pages[padded, nth] * page_size + at
+    positions = table.base[padded] + offsets
+    offsets[count:] = -1
+    prefix = table.prefix[padded]
+    lengths = np.where(prefix == NO_PREFIX, 0, prefix_len)
+    pages = table.prefix_pages[prefix], table.pages[padded]
+    slots = (table.adapter[padded],) if adapters else ()
+    numbers, *placed = arena.place(padded, positions, targets, offsets[:, None], lengths, *pages, *slots)
+    return numbers, FlatLayout(
+        positions=placed[0],
+        targets=placed[1],
+        offsets=placed[2],
+        prefix_lengths=placed[3],
+        prefix_pages=placed[4],
+        suffix_pages=placed[5],
+        adapters=placed[6] if adapters else None,
     )
 
 

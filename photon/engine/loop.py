@@ -24,7 +24,6 @@ from photon.engine.record import Span
 from photon.engine.results import answered, failed
 from photon.engine.ring import CropRing
 from photon.engine.rows import Ints
-from photon.engine.sampling import plan_samples
 from photon.engine.scheduler import Scheduler
 from photon.engine.sequence import Sequence
 from photon.engine.slots import Slot, Slots, upload
@@ -32,7 +31,7 @@ from photon.engine.step import Step
 from photon.engine.trace import Trace
 from photon.engine.watchdog import Watchdog, stalled
 from photon.engine.work import Work
-from photon.errors import EngineError, RowError
+from photon.errors import EngineError, RowError, UsageError
 from photon.skills.grammar import Demand, Sample
 
 
@@ -88,7 +87,7 @@ class Loop:
                 if work.kind == "prefill"
                 else self._forward.decode(slot, work.sequences, rows)
             )
-            staged = upload(slot.inputs, slot.places)
+            staged = upload(slot.inputs, slot.places, slot.controls)
         for sequence in work.sequences:
             sequence.samples += 1
             sequence.inflight_refs += 1
@@ -130,22 +129,26 @@ class Loop:
             step.event.wait(self.watchdog.timeout)
         except TimeoutError:
             raise stalled(self.watchdog.timeout, self.state(step)) from None
+        except UsageError:  # out of memory: it says what to lower
+            raise
         except Exception as error:
             what = f"{step.kind} step of {len(step.sequences)} rows"
             raise EngineError(f"the device failed in a {what}: {type(error).__name__}: {error}") from error
         return Span(began, self._device.now())
 
     def finalize(self, step: Step) -> None:
-        """Sample, now that every grammar knows its last token; then bring the outcome home."""
+        """Sample, now that every grammar knows its last token; then bring the outcome home. A step whose forward has
+        sampled, since no mask was wanting, only has to be brought home."""
         if not step.sequences:
             return
         began = self._device.now()
         slot, count = step.slot, len(step.sequences)
-        plan = plan_samples(self._scheduler.table, step.rows, slot.controls, slot.weights)
-        step.controls = self._device.launch("upload", upload(slot.controls, slot.weights))
-        sample = self._forward.sample(slot, plan)
-        step.sampled = self._device.launch("compute", sample, after=[step.forward, step.controls])
-        step.copied = self._device.launch("readback", self._forward.read_back(slot, count), after=[step.sampled])
+        if not slot.sampled:
+            sample = self._forward.sample(slot, step.rows)
+            step.controls = self._device.launch("upload", upload(slot.controls, slot.weights))
+            step.sampled = self._device.launch("compute", sample, after=[step.forward, step.controls])
+        left = step.sampled or step.forward
+        step.copied = self._device.launch("readback", self._forward.read_back(slot, count), after=[left])
         if step.kind == "prefill":
             self._scheduler.first_samples_planned(step.sequences)
         step.finalize = Span(began, self._device.now())

@@ -6,6 +6,7 @@ For decoders that take one request at a time; the batch engine packs prompts of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from photon.errors import UsageError
 from photon.images.decode import DecodePolicy, decode
 from photon.models.load import LoadedModel
 from photon.models.moondream import COORDINATE, SIZE, TOKEN, Moondream
-from photon.models.tiling import crop_count, cut_crops, select_tiling
+from photon.models.tiling import canvas_size, crop_count, cut_crops, select_tiling
 from photon.skills.grammar import MaskKind
 from photon.skills.registry import script_for
 from photon.skills.skill import Prompt, Script, SkillContext
@@ -94,9 +95,9 @@ def _prompt(model: Moondream, prompt: Prompt) -> Tensor:
 
 def _encode(model: Moondream, image: Image, policy: DecodePolicy) -> tuple[Tensor, ImageInfo]:
     """Image tokens [1, grid x grid, dim]."""
-    picture, info = decode(image.source, policy)
     vision = model.config.vision
-    tiling = select_tiling(picture.height, picture.width, vision)
+    picture, info = decode(image.source, policy, partial(canvas_size, vision=vision))
+    tiling = select_tiling(info.height, info.width, vision)
     pixels = np.empty((crop_count(tiling), vision.crop_size, vision.crop_size, 3), np.uint8)
-    cut_crops(picture, tiling, vision, pixels)
+    cut_crops(picture, tiling, vision, pixels, fast=policy.fast)
     return model.vision(torch.from_numpy(pixels).to(model.device), [tiling]), info

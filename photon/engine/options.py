@@ -23,7 +23,6 @@ _MOST = 4096
 def check_choices(**choices: object) -> None:
     """Refuse arguments that are none of the choices."""
     allowed = {
-        "device": ("auto", "cpu", "cuda"),
         "dtype": ("auto", "float32", "bfloat16"),
         "depth": (1, 2),
         "decision": ("masked", "reference"),
@@ -34,7 +33,10 @@ def check_choices(**choices: object) -> None:
             raise UsageError(f"{name} must be {' or '.join(map(str, values))}, not {choices[name]!r}")
 
 
-def check_counts(**counts: object) -> None:
+def check_counts(memory_fraction: float, **counts: object) -> None:
+    """Refuse numbers out of range."""
+    if not 0 < memory_fraction <= 1:
+        raise UsageError(f"memory_fraction must be in (0, 1], not {memory_fraction!r}")
     for name, count in counts.items():
         if count != "auto" and not (isinstance(count, int) and 1 <= count <= _MOST):
             raise UsageError(f"{name} must be auto or an integer from 1 to {_MOST}, not {count!r}")
@@ -44,6 +46,18 @@ def chosen_dtype(name: str, device: Device) -> torch.dtype:
     if name == "auto":
         return torch.float32 if device.torch_device.type == "cpu" else torch.bfloat16
     return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
+def chosen_graphs(wanted: bool | Literal["auto"], device: Device) -> bool:
+    """Whether steps are captured. Raises ``UsageError`` where that is asked of a device without graphs."""
+    if wanted not in (True, False, "auto"):
+        raise UsageError(f"graphs must be auto, True or False, not {wanted!r}")
+    if wanted is True and not device.can_capture:
+        raise UsageError(
+            f"graphs: {device.torch_device.type} has none; leave it at auto, which takes them where there are any, or "
+            "use device cuda"
+        )
+    return device.can_capture if wanted == "auto" else bool(wanted)
 
 
 def load_adapters(

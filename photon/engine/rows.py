@@ -27,9 +27,14 @@ class RowTable:
     ``prefix``: the row's prefix, or NO_PREFIX. ``demand``: the columns of ``skills.grammar.Demand`` for the row's next
     sample, nothing for a finalized row. ``draw``: temperature, top-p and top-k; ``seed``: of the noise. ``adapter`` and
     ``prefix_adapter``: slots of the bank, 0 for none; ``adapted``: how many rows are out with one.
+
+    One row more, ``dummy``, and one prefix more, in place of NO_PREFIX, are nobody's and lie on the scratch page: what
+    fills a step up to a bucket reads and writes there.
     """
 
     def __init__(self, rows: int, prefixes: int, suffix_pages: int, prefix_pages: int, device: Device) -> None:
+        self._rows, self._prefixes = rows, prefixes
+        self.dummy, rows, prefixes = rows, rows + 1, prefixes + 1
         self.base = np.zeros(rows, np.int64)
         self.length = np.zeros(rows, np.int64)
         self.prefix = np.full(rows, NO_PREFIX, np.int64)
@@ -49,8 +54,8 @@ class RowTable:
     def reset(self) -> None:
         """Take every row and prefix back, whoever holds it."""
         self.adapted = 0
-        self._free_rows = list(range(len(self.base) - 1, -1, -1))
-        self._free_prefixes = list(range(len(self.prefix_pages) - 1, -1, -1))
+        self._free_rows = list(range(self._rows - 1, -1, -1))
+        self._free_prefixes = list(range(self._prefixes - 1, -1, -1))
 
     @property
     def free_rows(self) -> int:
@@ -86,12 +91,18 @@ class RowTable:
             raise AssertionError(f"prefix {prefix} is released twice")
         self._free_prefixes.append(prefix)
 
+    def padded(self, rows: Ints, count: int) -> Ints:
+        """``rows``, and the dummy as often as it takes to be ``count``."""
+        filled = np.full(count, self.dummy, np.int64)
+        filled[: len(rows)] = rows
+        return filled
+
     def require(self, rows: list[int], demands: list[int]) -> None:
         """What the next samples of these rows have to be, now that their last ones are known; demands end to end."""
         if rows:
             self.demand[rows] = np.array(demands, np.int64).reshape(len(rows), -1)
 
     def check_home(self) -> None:
-        out = len(self.base) - len(self._free_rows), len(self.prefix_pages) - len(self._free_prefixes)
+        out = self._rows - len(self._free_rows), self._prefixes - len(self._free_prefixes)
         if any(out):
             raise AssertionError(f"{out[0]} rows and {out[1]} prefixes are still out")

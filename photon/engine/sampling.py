@@ -120,11 +120,11 @@ class Sampler:
         self, model: Moondream, decision: Decision, ids: tuple[int, int, int], coordinates: Tensor, sizes: Tensor
     ) -> None:
         """``ids``: end, coordinate, size."""
-        self._model = model
+        self.model = model
         self._decision = decision
-        self._end, self._coord, self._size = ids
-        self._candidates = torch.tensor([self._end, self._coord], device=coordinates.device)
-        self._coordinates, self._sizes = coordinates, sizes
+        self.end, self.coord, self.size = ids
+        self.candidates = torch.tensor([self.end, self.coord], device=coordinates.device)
+        self.coordinates, self.sizes = coordinates, sizes
 
     def __call__(self, hidden: Tensor, plan: SamplePlan) -> Samples:
         """``hidden`` [rows, dim], before the last norm."""
@@ -135,53 +135,63 @@ class Sampler:
         scores[:, 0] = 0
         values = torch.zeros(rows, 2, dtype=torch.float32, device=hidden.device)
         if plan.token_at.numel():
-            tokens[plan.token_at] = self._choose(self._model.text.logits(hidden[plan.token_at]).float(), plan)
+            tokens[plan.token_at] = self._choose(self.model.text.logits(hidden[plan.token_at]).float(), plan)
         if plan.decide_at.numel():
-            stop, p_end = self._decide(hidden[plan.decide_at])
-            tokens[plan.decide_at] = torch.where(stop, self._end, self._coord)
+            stop, p_end = self.decide(hidden[plan.decide_at])
+            tokens[plan.decide_at] = torch.where(stop, self.end, self.coord)
             scores[plan.decide_at, 0] = p_end
         kinds = torch.full_like(tokens, TOKEN)
         if plan.coordinate_at.numel():
             at = plan.coordinate_at
-            found, mass = _pick(self._model.region.coordinate_logits(hidden[at]))
-            here = tokens[at] == self._coord
+            found, mass = pick(self.model.region.coordinate_logits(hidden[at]))
+            here = tokens[at] == self.coord
             kinds[at] = torch.where(here, COORDINATE, kinds[at])
             bins[at, 0], scores[at, 1] = found, mass
-            values[at, 0] = self._coordinates[found]
+            values[at, 0] = self.coordinates[found]
         if plan.size_at.numel():
             at = plan.size_at
-            found, mass = _pick(self._model.region.size_logits(hidden[at]))
-            here = (tokens[at] == self._size)[:, None]
+            found, mass = pick(self.model.region.size_logits(hidden[at]))
+            here = (tokens[at] == self.size)[:, None]
             kinds[at] = torch.where(here[:, 0], SIZE, kinds[at])
             bins[at] = torch.where(here, found, bins[at])
             scores[at, 1:] = torch.where(here, mass, scores[at, 1:])
-            values[at] = torch.where(here, self._sizes[found], values[at])
-        landing = torch.cat((tokens[:, None], bins, scores), dim=1).double()
-        return Samples(tokens, kinds, values, landing)
+            values[at] = torch.where(here, self.sizes[found], values[at])
+        return Samples(tokens, kinds, values, landing_of(tokens, bins, scores))
 
     def _choose(self, logits: Tensor, plan: SamplePlan) -> Tensor:
         """Token for each free row of ``logits`` [n, vocabulary]."""
         if plan.bans is not None:
-            ids = plan.bans.clamp_min(0)
-            logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(plan.bans >= 0, float("-inf")))
+            ban(logits, plan.bans)
         chosen = logits.argmax(dim=-1)
         if (drawn := plan.drawn) is not None:
             chosen[drawn.at] = draw(logits[drawn.at], drawn.draws, drawn.seeds, drawn.positions, cut=drawn.cut)
         return chosen
 
-    def _decide(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def decide(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """At an object boundary: whether to end, and the end's probability among the candidates. A tie goes on.
 
         Between two candidates, two rows of the head do: the whole vocabulary is most of a small step's weights.
         """
         if self._decision == "reference":
-            logits = self._model.text.logits(hidden).float()
-            return logits.argmax(dim=-1) == self._end, logits.softmax(dim=-1)[:, self._end]
-        end, coordinate = self._model.text.logits(hidden, self._candidates).unbind(-1)
+            logits = self.model.text.logits(hidden).float()
+            return logits.argmax(dim=-1) == self.end, logits.softmax(dim=-1)[:, self.end]
+        end, coordinate = self.model.text.logits(hidden, self.candidates).unbind(-1)
         return end > coordinate, (end - coordinate).sigmoid()
 
 
-def _pick(logits: Tensor) -> tuple[Tensor, Tensor]:
+def landing_of(tokens: Tensor, bins: Tensor, scores: Tensor) -> Tensor:
+    """What goes to the host, float64 [rows, 6]: ids [rows], ``bins`` [rows, 2], ``scores`` [rows, 3] as in
+    ``skills.grammar.Sample``."""
+    return torch.cat((tokens[:, None], bins, scores), dim=1).double()
+
+
+def ban(logits: Tensor, bans: Tensor) -> None:
+    """Take each row's ``bans`` [n, 2], ids or NOBODY, out of ``logits`` [n, vocabulary]."""
+    ids = bans.clamp_min(0)
+    logits.scatter_(1, ids, logits.gather(1, ids).masked_fill(bans >= 0, float("-inf")))
+
+
+def pick(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The likeliest bin along the last axis, and the probability within LOC_WINDOW bins of it."""
     last = logits.shape[-1] - 1
     found = logits.argmax(dim=-1)

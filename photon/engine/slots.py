@@ -7,6 +7,7 @@ buffer; host memory of a slot is never rewritten before that.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 from typing import Any
 
@@ -91,7 +92,7 @@ class Slot:
     ``inputs`` and ``places`` (their float part) are staged at launch, ``controls`` and ``weights`` (likewise) at
     finalize. ``pixels`` uint8 [crops, side, side, 3] is what a vision step encodes. ``hidden`` [rows, dim] is what the
     forward leaves for sampling, ``landing`` float64 [rows, LANDED] what sampling leaves for the host, and ``landed``
-    the host's copy of it.
+    the host's copy of it. ``sampled``: the step's forward samples too, so ``controls`` are staged at launch.
     """
 
     def __init__(
@@ -108,8 +109,10 @@ class Slot:
         self.landing = device.buffer(rows, LANDED, dtype=torch.float64)
         self.landed = device.host_buffer(rows, LANDED, dtype=torch.float64)
         self._landed = self.landed.numpy()
+        self.sampled = False
 
     def clear(self) -> None:
+        self.sampled = False
         for arena in (self.inputs, self.places, self.controls, self.weights):
             arena.clear()
 
@@ -126,6 +129,9 @@ class Slots:
     def __init__(self, slots: Seq[Slot]) -> None:
         self._all = tuple(slots)
         self.reset()
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._all)
 
     def reset(self) -> None:
         """Take both back, whoever holds them."""

@@ -12,6 +12,9 @@ class Statistics:
 
     ``rows`` counts a sequence once for each step that it was in, ``zombie_rows`` where that was one too many;
     ``zombie_seconds`` is those rows' share of their steps' compute time. ``requests_on_images`` shared ``prefixes``.
+
+    With graphs, ``graph_replays`` operations were replays, and ``graph_fallbacks`` say what ran without one and how
+    often.
     """
 
     steps: dict[str, int] = field(default_factory=dict)
@@ -23,6 +26,8 @@ class Statistics:
     zombie_seconds: float = 0.0
     requests_on_images: int = 0
     prefixes: int = 0
+    graph_replays: int = 0
+    graph_fallbacks: dict[str, int] = field(default_factory=dict)
 
     @property
     def busy_share(self) -> float:
@@ -62,17 +67,25 @@ class Statistics:
             "requests_on_images": self.requests_on_images,
             "prefixes": self.prefixes,
             "requests_per_prefix": round(self.requests_per_prefix, 3),
+            "graph_replays": self.graph_replays,
+            "graph_fallbacks": dict(self.graph_fallbacks),
         }
 
     def text(self) -> str:
-        """Two lines for a person."""
+        """Two lines for a person; a third one with graphs."""
         steps = ", ".join(f"{count:,} {kind}" for kind, count in self.steps.items() if count)
         return (
             f"device busy {self.busy_share:.1%}, idle {self.idle_ms_per_step:.3g} ms a step; steps: {steps} of "
             f"{self.rows_per_decode_step:.1f} rows\n"
             f"{self.requests_per_prefix:.1f} requests to an encoded image; zombies: {self.zombie_rows:,} rows "
-            f"({self.zombie_share:.1%}), {self.zombie_seconds:.2f} s of the device"
+            f"({self.zombie_share:.1%}), {self.zombie_seconds:.2f} s of the device{self._graphs()}"
         )
+
+    def _graphs(self) -> str:
+        if not (self.graph_replays or self.graph_fallbacks):
+            return ""
+        without = ", ".join(f"{what} {count:,} times" for what, count in self.graph_fallbacks.items()) or "nothing"
+        return f"\n{self.graph_replays:,} replays of graphs; without one: {without}"
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from photon.models.moondream import Moondream
 
-SHIPPED = {"photon://tiny": "tiny"}
+SHIPPED = {"photon://shapes": "shapes", "photon://tiny": "tiny"}
+"""Models in the package, by their folder in ``assets``: a trained one (docs/model-in-the-box.md), and one that is not
+trained."""
 _WEIGHTS = ["config.json", "*.safetensors", "*.safetensors.index.json"]
 _VOCABULARY = ["tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "special_tokens_map.json"]
 
@@ -44,7 +46,7 @@ def load_model(
     device: torch.device,
     dtype: torch.dtype,
 ) -> LoadedModel:
-    """Load ``path``: a folder, a hub id (with ``revision``), or ``photon://tiny``.
+    """Load ``path``: a folder, a hub id (with ``revision``), or one of SHIPPED.
 
     ``tokenizer`` names another folder or hub id for checkpoints that come without a vocabulary. Raises ``UsageError``
     for anything wrong with the files and ``InputError`` when the hub cannot be reached.

@@ -111,6 +111,10 @@ class VisionModel(nn.Module):
             at += n
         return self.proj_mlp(torch.stack(joined))  # type: ignore[no-any-return]
 
+    def features(self, pixels: Tensor) -> Tensor:
+        """uint8 crops [n, crop, crop, 3] to features [n, grid x grid, enc_dim], whosever crops they are."""
+        return self.encode(normalise(pixels, self.pos_emb.dtype))
+
     def forward(self, pixels: Tensor, tilings: list[tuple[int, int]]) -> Tensor:
         """uint8 crops [n, crop, crop, 3] of several pictures to image tokens [pictures, grid x grid, dim]."""
-        return self.project(self.encode(normalise(pixels, self.pos_emb.dtype)), tilings)
+        return self.project(self.features(pixels), tilings)

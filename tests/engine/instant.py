@@ -4,7 +4,7 @@ step "sampled" is written into its landing beforehand."""
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -35,6 +35,13 @@ class InstantDevice:
             self.ran += 1
             operation.run()
         return self._event
+
+    @property
+    def can_capture(self) -> bool:
+        return False
+
+    def capture(self, operation: Operation) -> Callable[[], None]:
+        raise RuntimeError("no graphs here")
 
     def buffer(self, *shape: int, dtype: torch.dtype) -> Tensor:
         return torch.zeros(*shape, dtype=dtype, device=self.torch_device)

@@ -92,7 +92,13 @@ def sizes(max_batch: int = 4, **changes: Any) -> Sizes:
 
 
 def engine(
-    device: Device, *, depth: int = 2, decision: Any = "reference", adapter_slots: int = 0, **changes: Any
+    device: Device,
+    *,
+    depth: int = 2,
+    decision: Any = "reference",
+    adapter_slots: int = 0,
+    graphs: bool = False,
+    **changes: Any,
 ) -> Engine:
     """With ``adapter_slots``, all of ``adapters`` are loaded, to be read as the reference does where that decides."""
     chosen, bank = sizes(**changes), None
@@ -101,7 +107,7 @@ def engine(
         options: Any = {"config": loaded().model.config.text, "device": device, "dtype": torch.float32}
         bank = AdapterBank(adapters(), slots=adapter_slots, merged=decision != "reference", **options)
     rest: Any = {"depth": depth, "decision": decision, "stop_repetition": False, "policy": DecodePolicy()}
-    return Engine(loaded(), device, chosen, **rest, bank=bank)
+    return Engine(loaded(), device, chosen, **rest, bank=bank, graphs=graphs)
 
 
 def checked(device: VirtualDevice, **options: Any) -> Engine:

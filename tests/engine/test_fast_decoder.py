@@ -13,7 +13,7 @@ import torch
 
 import photon
 from photon.core import Request
-from photon.device import cuda
+from photon.device import graphs
 from photon.engine import fast_decoder
 from photon.engine.fast_decoder import FastDecoder, Mode, buckets, load_on
 from photon.engine.static_step import StaticStep
@@ -278,7 +278,7 @@ def test_what_capturing_changed_is_put_back(monkeypatch: pytest.MonkeyPatch) -> 
             run()
         return run
 
-    monkeypatch.setattr(cuda, "capture", capture)
+    monkeypatch.setattr(graphs, "capture", capture)
     monkeypatch.setattr(fast_decoder, "unavailable", lambda mode, device: None)
     ours, eager = decoder(mode="graph"), decoder()
     for request in (long_text(), long_text(temperature=1.0), long_text(tokens=7), long_text(temperature=0.3, seed=9)):
@@ -298,7 +298,8 @@ def test_the_capture_warms_up_on_a_side_stream(monkeypatch: pytest.MonkeyPatch) 
             log.append(f"{self.name} waits for {other.name}")
 
     @contextmanager
-    def within(what: Any, name: str = "graph") -> Iterator[None]:
+    def within(what: Any, name: str = "graph", pool: Any = None) -> Iterator[None]:
+        assert pool is None
         log.append(f"in {getattr(what, 'name', name)}")
         yield
         log.append("out")
@@ -313,7 +314,7 @@ def test_the_capture_warms_up_on_a_side_stream(monkeypatch: pytest.MonkeyPatch) 
     }  # fmt: skip
     for name, member in members.items():
         monkeypatch.setattr(torch.cuda, name, member)
-    replay = cuda.capture(lambda: log.append("run"))
+    replay = graphs.capture(lambda: log.append("run"))
     replay()
     assert log == [
         "side waits for current", "in side", "run", "run", "run", "out", "current waits for side",

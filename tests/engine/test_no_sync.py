@@ -8,12 +8,12 @@ the level of torch's functions; and the tick runs on meta tensors, which have no
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from photon.core import Request
 from photon.device.device import Operation
@@ -24,35 +24,9 @@ from photon.engine.scheduler import Scheduler
 from photon.models.load import LoadedModel
 from photon.models.moondream import Moondream
 from photon.skills.registry import script_for
-from tests.engine import micro
+from tests.engine import micro, tape
 from tests.engine.instant import InstantDevice
-
-_FORBIDDEN = {
-    "item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__", "__array__", "nonzero",
-    "argwhere", "masked_select", "unique", "equal", "is_nonzero", "tensor", "as_tensor", "from_numpy", "pin_memory",
-}  # fmt: skip
-
-
-class StopsTheHost(AssertionError):
-    pass
-
-
-class NoSync(TorchFunctionMode):
-    """Refuses every call that waits for the device, or that would upload from pageable memory."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if name in _FORBIDDEN:
-            raise StopsTheHost(f"{name} is called")
-        if name in ("__getitem__", "__setitem__"):
-            for index in args[1] if isinstance(args[1], tuple) else (args[1],):
-                if isinstance(index, (list, bool)) or (isinstance(index, Tensor) and index.dtype == torch.bool):
-                    raise StopsTheHost(f"{name} with {'a mask' if isinstance(index, Tensor) else 'a list'}")
-        if name == "where" and len(args) == 1:
-            raise StopsTheHost("where with one argument")
-        if name == "to" and torch.device("cpu") in args[1:]:
-            raise StopsTheHost("to(cpu)")
-        return func(*args, **(kwargs or {}))
+from tests.engine.no_sync import NoSync, StopsTheHost
 
 
 def asks() -> list[Request]:
@@ -61,8 +35,11 @@ def asks() -> list[Request]:
     return [micro.request(i, skills[i % 5], i % 4, i, adapters[i % 6]) for i in range(20)]
 
 
-def run(spoil: Callable[[Tensor], object] | None = None) -> None:
-    engine = micro.engine(VirtualDevice(seed=1), adapter_slots=1)
+def run(spoil: Callable[[Tensor], object] | None = None, *, graphs: bool = False) -> None:
+    if graphs:
+        engine = tape.engine(tape.TapeVirtual(seed=1), adapter_slots=1, max_batch=3)
+    else:
+        engine = micro.engine(VirtualDevice(seed=1), adapter_slots=1)
     if spoil is not None:
         sample = engine._forward.sample
 
@@ -75,45 +52,57 @@ def run(spoil: Callable[[Tensor], object] | None = None) -> None:
         assert len(list(engine.run(asks()))) == 20
 
 
-def test_no_step_stops_the_host() -> None:
-    run()
+@pytest.mark.parametrize("graphs", [False, True])
+def test_no_step_stops_the_host(graphs: bool) -> None:
+    run(graphs=graphs)
 
 
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda x: x.sum().item(), "item"),
-        (lambda x: bool(x.sum() > 0), "__bool__"),
-        (lambda x: int(x.sum()), "__int__"),
-        (lambda x: x.tolist(), "tolist"),
-        (lambda x: x.numpy(), "numpy"),
-        (lambda x: x.cpu(), "cpu"),
-        (lambda x: x.to(torch.device("cpu")), "to"),
-        (lambda x: x.nonzero(), "nonzero"),
-        (lambda x: torch.nonzero(x), "nonzero"),
-        (lambda x: x[x > 0], "__getitem__ with a mask"),
-        (lambda x: x.__setitem__(x > 0, 0.0), "__setitem__ with a mask"),
-        (lambda x: x[[0, 0]], "__getitem__ with a list"),
-        (lambda x: torch.where(x > 0), "where with one argument"),
-        (lambda x: torch.tensor([1.0]).to(x.device), "tensor"),
-    ],
-)
+CALLS: list[tuple[Callable[[Tensor], object], str]] = [
+    (lambda x: x.sum().item(), "item"),
+    (lambda x: bool(x.sum() > 0), "__bool__"),
+    (lambda x: int(x.sum()), "__int__"),
+    (lambda x: x.tolist(), "tolist"),
+    (lambda x: x.numpy(), "numpy"),
+    (lambda x: x.cpu(), "cpu"),
+    (lambda x: x.to(torch.device("cpu")), "to"),
+    (lambda x: x.nonzero(), "nonzero"),
+    (lambda x: torch.nonzero(x), "nonzero"),
+    (lambda x: x[x > 0], "__getitem__ with a mask"),
+    (lambda x: x.__setitem__(x > 0, 0.0), "__setitem__ with a mask"),
+    (lambda x: x[[0, 0]], "__getitem__ with a list"),
+    (lambda x: torch.where(x > 0), "where with one argument"),
+    (lambda x: torch.tensor([1.0]).to(x.device), "tensor"),
+]
+
+
+@pytest.mark.parametrize(("call", "name"), CALLS)
 def test_a_planted_call_is_caught(call: Callable[[Tensor], object], name: str) -> None:
     with pytest.raises(Exception, match=name) as caught:
         run(call)
     assert "StopsTheHost" in str(caught.value) or isinstance(caught.value, StopsTheHost)
 
 
+@pytest.mark.parametrize(("call", "name"), CALLS)
+def test_a_planted_call_is_not_captured(call: Callable[[Tensor], object], name: str) -> None:
+    """As a graph of its own: the capture is refused, by the function's name or by the operator's behind it."""
+    device = tape.TapeThreads()
+    memory = device.buffer(4, 4, dtype=torch.float32)
+    with pytest.raises((StopsTheHost, tape.CaptureError), match=f"{name.partition(' ')[0].strip('_')}|waits"):
+        device.capture(Operation(lambda: (call(memory), None)[1], [memory], [memory]))
+    device.close()
+
+
+@pytest.mark.parametrize("graphs", [False, True])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_the_tick_runs_without_any_values(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tick_runs_without_any_values(depth: int, graphs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vision, prefill and decode steps, with free, banned, decided, forced and drawn rows, some with adapters, on meta
     tensors."""
     real = micro.loaded()
     model = Moondream(real.model.config)
     model.text.rope = model.text.rope.to("meta")
     monkeypatch.setattr(micro, "loaded", lambda: LoadedModel(model, real.tokens, real.tokenizer, "meta"))
-    device = InstantDevice(runs=True, kind="meta")
-    engine = micro.engine(device, depth=depth, max_batch=8, adapter_slots=2)
+    device = tape.MetaGraphs() if graphs else InstantDevice(runs=True, kind="meta")
+    engine = micro.engine(device, depth=depth, max_batch=8, adapter_slots=2, graphs=graphs)
     prefix_len, adapters = engine._admission.prefix_len, engine._adapters
     scheduler = Scheduler(engine._sizes, engine._pages, engine._table, prefix_len, lambda _: True, adapters)
     loop = Loop(engine._device, engine._forward, engine._slots, scheduler, engine._ring, engine._admission, depth)
@@ -130,8 +119,11 @@ def test_the_tick_runs_without_any_values(depth: int, monkeypatch: pytest.Monkey
         arrivals.append(Arrival(request, script, prepared[id(image)], 0.0, None))
     loop.admit(arrivals)
     inflight = None
-    with torch.inference_mode():
+    with torch.inference_mode(), NoSync() if graphs else nullcontext():
         for _ in range(60):
             inflight = loop.tick(inflight)
     assert len(loop.results) == 16
     assert device.ran > 30
+    if isinstance(device, tape.MetaGraphs):
+        assert engine.facts["graphs"] == {"rows": [1, 2, 4, 8], "crops": [1, 2, 4, 5], "missed": {}}
+        assert device.replays > 15

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from photon.core import Settings
-from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _cut, _pick, draw, draw_row, gumbel, noise_seed
+from photon.engine.sampling import LOC_WINDOW, SamplePlan, Sampler, _cut, draw, draw_row, gumbel, noise_seed, pick
 from photon.skills.grammar import Want
 
 END, COORD, SIZE = 0, 5, 6
@@ -122,7 +122,7 @@ def test_bans() -> None:
 def test_probability_near_the_chosen_bin() -> None:
     logits = torch.randn(5, 64, generator=torch.Generator().manual_seed(1)) * 2
     logits[0, 0] = logits[1, 63] = 20.0
-    found, mass = _pick(logits)
+    found, mass = pick(logits)
     assert found.tolist() == logits.argmax(-1).tolist()
     for row in range(5):
         at = int(found[row])
