@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from photon.data.cells import NumberedCells, cells_of
 from photon.data.columns import Columns
 from photon.data.files import expand, is_remote, reading
 from photon.data.grouped import GroupedFiles, Groups
@@ -82,7 +83,10 @@ class _Batches:
         slim = [field.name for field in self.schema if pat.is_primitive(field.type)][:1]
         return [batch.num_rows for batch in self._all(slim or self.schema.names[:1])]
 
-    def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def cells(self, group: int, columns: Sequence[str], first: int) -> Iterator[NumberedCells]:
+        return cells_of(self._batches(group, columns), columns, first)
+
+    def _batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self._is_file:
             yield self._reader(columns).get_batch(group)
             return

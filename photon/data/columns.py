@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from photon.core import Image
+from photon.data.files import is_remote, remote_picture
+from photon.data.refused import Refused, Unreadable
 from photon.data.row import Row, RowRef
 from photon.errors import UsageError
 
@@ -54,15 +56,26 @@ class Columns:
                 )
 
     def row(self, index: int, ref: RowRef, cells: Mapping[str, object], folder: str) -> Row:
-        """The row of ``cells`` (Python values by column name); relative image paths start from ``folder``."""
-        row_id = cells[self.id] if self.id else None
+        """The row of ``cells`` (Python values by column name); relative image paths start from ``folder``.
+
+        A cell that is ``Unreadable`` makes it a row that fails with CELL_UNREADABLE.
+        """
+        values = {name: None if isinstance(cell, Unreadable) else cell for name, cell in cells.items()}
+        row_id = values[self.id] if self.id else None
         return Row(
             index=index,
             row_id=ref.position if row_id is None else str(row_id),
             ref=ref,
-            image=_image(cells[self.image], folder),
-            columns={name: cells[name] for name in self.others},
+            image=_refused(cells) or _image(values[self.image], folder),
+            columns={name: values[name] for name in self.others},
         )
+
+
+def _refused(cells: Mapping[str, object]) -> Image | None:
+    for name, cell in cells.items():
+        if isinstance(cell, Unreadable):
+            return Image(Refused("CELL_UNREADABLE", f"column {name!r} cannot be read: {cell.reason}"))
+    return None
 
 
 def _holds_images(kind: pa.DataType) -> bool:
@@ -97,5 +110,8 @@ def _image(cell: object, folder: str) -> Image | None:
         return Image(cell)
     if not isinstance(cell, str) or not cell:
         return None
-    # A URL stays one: nothing is fetched that the manifest does not name, and the row will say so.
-    return Image(cell if "://" in cell else os.path.join(folder, cell))
+    if "://" in cell:  # nothing is fetched unless the manifest says so
+        told = f"the picture is at {cell:.300}; to have it fetched, write input.urls: {{fetch: true}}"
+        return Image(Refused("IMAGE_MISSING", told, url=cell))
+    path = os.path.join(folder, cell)
+    return Image(remote_picture(path) if is_remote(path) else path)

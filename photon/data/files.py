@@ -9,15 +9,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
+from photon.data.hf import pin
+from photon.data.patience import patiently
+from photon.data.refused import Refused
 from photon.errors import InputError, PhotonError, UsageError
 
 
 def expand(patterns: Sequence[str]) -> list[str]:
     """The files that ``patterns`` name: pattern by pattern, in natural order within each (part-2 before part-10).
 
-    A pattern is a path, a glob (``**`` for any depth) or a URL that fsspec knows, with or without a glob. A file that
-    two patterns name comes once. Raises ``UsageError`` for a pattern that matches nothing, ``InputError`` where a
-    remote place cannot be listed.
+    A pattern is a path, a glob (``**`` for any depth) or a URL that fsspec knows, with or without a glob. An hf:// URL
+    needs a revision, and comes back with its commit. A file that two patterns name comes once. Raises ``UsageError``
+    for a pattern that matches nothing, ``InputError`` where a remote place cannot be listed.
     """
     found: dict[str, str] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -47,11 +50,21 @@ def reading(name: str) -> Iterator[None]:
 def open_remote(name: str) -> IO[bytes]:
     """A seekable file that fetches what is read of it."""
     fs, path = _filesystem(name)
-    file: IO[bytes] = fs.open(path, "rb")
+    file: IO[bytes] = patiently(lambda: fs.open(path, "rb"), name)
     return file
 
 
-def _natural(name: str) -> tuple[list[str | int], str]:
+def remote_picture(name: str) -> bytes | Refused:
+    """The picture at a place that the input itself named. Raises ``InputError`` where that cannot be reached."""
+    with reading(name):
+        try:
+            with open_remote(name) as file:
+                return file.read()
+        except FileNotFoundError as error:
+            return Refused("IMAGE_MISSING", f"{name:.300}: {error}")
+
+
+def natural(name: str) -> tuple[list[str | int], str]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)], name
 
 
@@ -61,7 +74,7 @@ def _expand_local(pattern: str) -> list[str]:
         return [pattern]
     if os.path.isdir(pattern):
         raise UsageError(f"{pattern} is a folder: name the files in it, for example {os.path.join(pattern, '*')!r}")
-    names = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)), key=_natural)
+    names = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)), key=natural)
     if not names:
         what = "no file matches" if glob.has_magic(pattern) else "there is no file"
         raise UsageError(f"{what} {pattern!r} (from {os.getcwd()}): correct the path in the input")
@@ -69,11 +82,14 @@ def _expand_local(pattern: str) -> list[str]:
 
 
 def _expand_remote(pattern: str) -> list[str]:
-    if not glob.has_magic(pattern):
-        return [pattern]
     with reading(pattern):
+        if pattern.startswith("hf://"):
+            pattern = pin(pattern)
+        if not glob.has_magic(pattern):
+            return [pattern]
         fs, path = _filesystem(pattern)
-        names = sorted((str(fs.unstrip_protocol(name)) for name in fs.glob(path)), key=_natural)
+        found = patiently(lambda: fs.glob(path), pattern)
+        names = sorted((str(fs.unstrip_protocol(name)) for name in found), key=natural)
     if not names:
         raise UsageError(f"nothing matches {pattern!r}: correct the URL in the input")
     return names

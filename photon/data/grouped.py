@@ -1,4 +1,4 @@
-"""Rows of files that are made of groups: Parquet's row groups, Arrow's batches."""
+"""Rows of files that are made of groups: Parquet's row groups, Arrow's batches, a tar as one group."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from photon.data.cells import NumberedCells
 from photon.data.columns import Columns
 from photon.data.files import is_remote, reading
 from photon.data.row import Row, RowRef
@@ -24,8 +25,9 @@ class Groups(Protocol):
     def sizes(self) -> Sequence[int]:
         """Rows per group, without reading them where the format allows."""
 
-    def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of a group, a bounded piece at a time. Groups are asked for in ascending order."""
+    def cells(self, group: int, columns: Sequence[str], first: int) -> Iterator[NumberedCells]:
+        """The rows of a group from number ``first`` on, lazily, in bounded memory. A cell that cannot be read is
+        ``Unreadable``. Groups are asked for in ascending order."""
 
 
 class GroupedFiles:
@@ -90,26 +92,19 @@ class GroupedFiles:
                         yield self._columns.row(index + n, RowRef(file, group, n), cells, folder)
                 index += size
 
-    def _cells(self, file: str, groups: Groups, group: int, first: int) -> Iterator[tuple[int, dict[str, object]]]:
-        """The cells of a group's rows by column name, with the row's number, from number ``first`` on."""
-        needed, seen = self._columns.needed, 0
+    def _cells(self, file: str, groups: Groups, group: int, first: int) -> Iterator[NumberedCells]:
+        seen, size = first, self._sizes[file][group]
         with reading(file):
-            batches = groups.batches(group, needed)
+            cells = groups.cells(group, self._columns.needed, first)
         while True:
             with reading(file):  # around the reading alone: what our caller does with a row is not the file's fault
-                batch = next(batches, None)
-                arrays = [] if batch is None else [batch.column(name) for name in needed]
-            if batch is None:
+                numbered = next(cells, None)
+            if numbered is None:
                 break
-            for n in range(max(0, first - seen), batch.num_rows):
-                cells: dict[str, object] = {}
-                for name, array in zip(needed, arrays, strict=True):
-                    with reading(f"column {name!r} in row {seen + n} of group {group} of {file}"):
-                        cells[name] = array[n].as_py()
-                yield seen + n, cells
-            seen += batch.num_rows
-        if seen != self._sizes[file][group]:
-            raise InputError(f"{file} promises {self._sizes[file][group]} rows in group {group} and has {seen}")
+            yield numbered
+            seen = numbered[0] + 1
+        if seen != size:
+            raise InputError(f"{file} promises {size} rows in group {group} and has {seen}")
 
     def _check(self, file: str, groups: Groups) -> None:
         self._columns.check(groups.schema, file, self._schema)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from photon.data.columns import Columns
 from photon.data.files import is_remote, reading
 from photon.data.parquet import ParquetSource
+from photon.data.patience import patiently
 from photon.data.row import Row, RowRef
 from photon.errors import InputError, PhotonError, UsageError
 
@@ -49,9 +50,9 @@ class HubSource:
         options = dict(options or {})
         _check_arguments(name, revision, options)
         with _loading(name):
-            builder = _builder(name, config, revision, options)
+            builder = patiently(lambda: _builder(name, config, revision, options), name)
             files = _parquet_files(builder, split) if options.keys() <= {"data_dir", "data_files"} else []
-            dataset = None if files else builder.as_streaming_dataset(split=split)
+            dataset = None if files else patiently(lambda: builder.as_streaming_dataset(split=split), name)
             self._files = _local_files(builder)
         if files:
             self._source: ParquetSource | _StreamedSource = ParquetSource(files, image=image, id=id, columns=columns)
@@ -111,9 +112,13 @@ def _fetched(cell: Any) -> Any:
         return cell  # somewhere else on the network, which the manifest does not name
     import fsspec
 
-    try:
+    def read() -> bytes:
         with fsspec.open(place, "rb") as file:
-            return {"bytes": file.read(), "path": place}
+            data: bytes = file.read()
+        return data
+
+    try:
+        return {"bytes": patiently(read, place), "path": place}
     except FileNotFoundError:
         return cell  # the row will say that it is missing
 

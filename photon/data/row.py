@@ -8,12 +8,16 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from photon.core import Image
+from photon.core import Failure, Image
+from photon.data.refused import Refused
 
 
 @dataclass(frozen=True, slots=True)
 class RowRef:
-    """Where a row stands: ``row`` counts from 0 inside ``row_group`` (a Parquet row group or an Arrow batch)."""
+    """Where a row stands: ``row`` counts from 0 inside ``row_group`` (a Parquet row group or an Arrow batch).
+
+    A tar is one group; a picture in a folder is a file with one row.
+    """
 
     file: str
     row_group: int
@@ -30,7 +34,8 @@ class Row:
     """One input row. ``index`` is its position in plan order, from 0 over the whole input.
 
     ``row_id`` is the id column's value as text, or ``ref.position`` where there is none. ``image`` is None where the
-    cell was null, and not decoded. ``columns`` holds the values of the other columns that were asked for.
+    cell was null, and not decoded. ``columns`` holds the values of the other columns that were asked for, None for one
+    that could not be read: then the image is a ``Refused``, and so is one that could not be fetched.
     """
 
     index: int
@@ -38,6 +43,12 @@ class Row:
     ref: RowRef
     image: Image | None
     columns: dict[str, object]
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the row has failed before anything was asked about it. Opening its image raises the same."""
+        refused = self.image.source if self.image is not None else None
+        return Failure(refused.code, refused.message) if isinstance(refused, Refused) else None
 
 
 class Source(Protocol):

@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from photon.errors import UsageError
-from photon.evaluate.asked import OBJECT_TYPES, TEXT_TYPES, AskedTask
 from photon.evaluate.average_precision import average_precision, has_pycocotools
 from photon.evaluate.figures import figures_of, mean, pooled
 from photon.evaluate.join import RowTruth, TruthSource, open_truth
 from photon.evaluate.labels import listed, respelled
 from photon.evaluate.options import Judging, TruthOptions
-from photon.evaluate.output import RunOutput
 from photon.evaluate.report import ObjectsReport, Report, TextReport
 from photon.evaluate.scores import ranking
 from photon.evaluate.shape import TaskTruth, truths_of
 from photon.evaluate.tally import ObjectsTally, TextTally
 from photon.evaluate.truth import BoxForm, read_answer
+from photon.job.asked import OBJECT_TYPES, TEXT_TYPES, AskedTask
+from photon.job.output import RunOutput
 from photon.job.problems import nearest
 
 Tally: TypeAlias = ObjectsTally | TextTally

@@ -19,8 +19,8 @@ from photon.data.files import expand, is_remote, open_remote, reading
 from photon.data.schema import features_of
 from photon.errors import UsageError
 from photon.evaluate.options import TruthOptions
-from photon.evaluate.output import RunOutput
 from photon.evaluate.shape import class_names
+from photon.job.output import RunOutput
 from photon.job.problems import nearest
 
 

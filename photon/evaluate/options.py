@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from photon.errors import UsageError
@@ -59,13 +58,3 @@ def layout_of(text: str | None) -> Layout | None:
     if text not in (None, "xyxy", "xywh"):
         raise UsageError(f"--boxes is xyxy (two corners) or xywh (x, y, width, height), not {text}")
     return cast("Layout | None", text)
-
-
-def result_file(path: Path, output: Path, kind: str) -> None:
-    """Raises ``UsageError`` where ``path`` cannot be written beside the results in ``output``."""
-    from photon.job.folder import lies_in
-
-    if lies_in(path, output):
-        raise UsageError(f"{output} holds results and nothing else; write the {kind} somewhere else than {path}")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} to write the {kind} to; make it first")

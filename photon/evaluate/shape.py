@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from photon.errors import UsageError
-from photon.evaluate.asked import AskedTask
+from photon.job.asked import AskedTask
 from photon.job.problems import nearest
 
 _BOX_FIELDS = {"bbox", "label", "category", "x_min"}

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from photon.evaluate.asked import AskedTask
 from photon.evaluate.matching import match_boxes, match_points
 from photon.evaluate.options import Judging
 from photon.evaluate.truth import CORNERS, TrueBox
+from photon.job.asked import AskedTask
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 

@@ -49,8 +49,8 @@ class Assembler:
         """Takes in a row before its requests are sent. The outcome at once when there is nothing to wait for."""
         kept = {name: row.columns[name] for name in self._kept}
         waiting = _Waiting(row.index, row.row_id, row.ref, kept, asked.failures, {}, len(asked.requests))
-        if row.image is None:
-            return self._outcome(waiting, _NO_IMAGE)
+        if row.image is None or row.failure is not None:
+            return self._outcome(waiting, row.failure or _NO_IMAGE)
         if not waiting.left:
             return self._outcome(waiting, None)
         self._waiting[row.index] = waiting
@@ -74,8 +74,8 @@ class Assembler:
         """Rows that wait for answers."""
         return len(self._waiting)
 
-    def _outcome(self, row: _Waiting, no_image: Failure | None) -> Outcome:
-        answers, failure = self._answers(row, no_image or _image_failure(row))
+    def _outcome(self, row: _Waiting, failed: Failure | None) -> Outcome:
+        answers, failure = self._answers(row, failed or _image_failure(row))
         info = next((result.image for result in row.results.values() if result.image), None)
         cells: Cells = {
             "row_id": row.row_id,
@@ -91,10 +91,10 @@ class Assembler:
         found = sum(len(answers[task.name].get(task.kind) or ()) for task in self._tasks if task.kind != "text")
         return Outcome(row.index, row.row_id, cells, found, failure)
 
-    def _answers(self, row: _Waiting, image_failure: Failure | None) -> tuple[Cells, Failure | None]:
-        """Each task's answer, and the row's failure: the image's, else the first failed task's."""
-        if image_failure is not None:
-            return {name: skipped_answer(digest) for name, digest in self._fingerprints.items()}, image_failure
+    def _answers(self, row: _Waiting, row_failure: Failure | None) -> tuple[Cells, Failure | None]:
+        """Each task's answer, and the row's failure: its own or its image's, else the first failed task's."""
+        if row_failure is not None:
+            return {name: skipped_answer(digest) for name, digest in self._fingerprints.items()}, row_failure
         answers, first = {}, None
         for number, task in enumerate(self._tasks):
             results = [row.results[key] for key in sorted(row.results) if key[0] == number]

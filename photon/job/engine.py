@@ -41,5 +41,6 @@ def open_engine(manifest: Manifest) -> AnyEngine:
         adapters={name: os.path.expanduser(file) for name, file in model.adapters.items()},
         adapter_semantics=manifest.adapter_semantics,
         adapter_slots=engine.adapter_slots,
+        graphs=engine.graphs,
         policy=DecodePolicy(**manifest.image.model_dump()),
     )

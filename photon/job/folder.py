@@ -1,6 +1,6 @@
 """The output folder: ours from the first run on, never shared with files that we did not write.
 
-DIR/data/part-XXXXXX.arrow holds the rows, DIR/run.json what made them.
+DIR/data/part-XXXXXX.arrow holds the rows, DIR/run.json what made them. DIR/preview.png may show some of them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from photon.data.disk import blaming
-from photon.errors import OutputError
+from photon.errors import OutputError, UsageError
+
+PREVIEW = "preview.png"
+#: The keyword and text by which a preview is known as ours: among the first bytes of the file, as PNG's ``tEXt``.
+PREVIEW_MARK = ("Software", "photon-batch preview")
 
 _PART = re.compile(r"part-\d+\.arrow|\.part-.*\.tmp")
-_RECORD = re.compile(r"run\.json|\.run\.json\.tmp")
+_BESIDE = re.compile(r"run\.json|\.run\.json\.tmp|\.preview\.png\.tmp")
 
 
 class OutputFolder:
@@ -62,8 +66,10 @@ class OutputFolder:
                 yield from ((part, _PART.fullmatch(part.name) is not None) for part in sorted(path.iterdir()))
             elif path == self.record:
                 yield path, _is_record(path)
+            elif path.name == PREVIEW:
+                yield path, is_preview(path)
             else:
-                yield path, _RECORD.fullmatch(path.name) is not None
+                yield path, _BESIDE.fullmatch(path.name) is not None
 
     def _ours(self) -> Iterator[Path]:
         return (path for path, ours in self._files() if ours)
@@ -80,6 +86,24 @@ def lies_in(file: str | Path, folder: str | Path) -> bool:
         place.is_relative_to(here)
         for place in (Path(os.path.realpath(name)), Path(os.path.realpath(name.parent), name.name))
     )
+
+
+def result_file(path: Path, output: Path, kind: str) -> None:
+    """Raises ``UsageError`` where ``path`` cannot be written beside the results in ``output``."""
+    if lies_in(path, output):
+        raise UsageError(f"{output} holds results and nothing else; write the {kind} somewhere else than {path}")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} to write the {kind} to; make it first")
+
+
+def is_preview(path: Path) -> bool:
+    """Whether this picture is one that ``preview`` wrote."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(256)
+    except OSError:
+        return False
+    return start.startswith(b"\x89PNG") and b"tEXt" + "\0".join(PREVIEW_MARK).encode() in start
 
 
 def _is_record(path: Path) -> bool:

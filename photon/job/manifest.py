@@ -16,11 +16,24 @@ from photon.job.section import Auto, Section, Text, Texts, listed
 from photon.job.tasks import Task
 
 
+class Urls(Section):
+    """Whether and how image cells that hold URLs are fetched; the words of ``photon.data.download``."""
+
+    fetch: bool = Field(default=False, description="true or false")
+    parallel: int = Field(default=16, ge=1, le=256, description="an integer from 1 to 256")
+    timeout: float = Field(default=30.0, gt=0, description="seconds, a number above 0")
+    retries: int = Field(default=4, ge=0, description="an integer of at least 0")
+    max_wait: float = Field(default=60.0, ge=0, description="seconds, a number of at least 0")
+    max_bytes: int = Field(default=100_000_000, ge=1, description="an integer of at least 1")
+
+
 class Input(Section):
-    """Where the rows come from: exactly one of ``parquet``, ``arrow`` and ``hub``."""
+    """Where the rows come from: exactly one of ``parquet``, ``arrow``, ``folder``, ``webdataset`` and ``hub``."""
 
     parquet: Texts = Field(default=(), description="files or globs, for example [data/*.parquet]")
     arrow: Texts = Field(default=(), description="files or globs, or one folder that save_to_disk wrote")
+    folder: Texts = Field(default=(), description="a folder of pictures, for example photos")
+    webdataset: Texts = Field(default=(), description="tars or globs, for example [shards/*.tar]")
     hub: Text | None = Field(default=None, description="a dataset's hub id, or a loader such as imagefolder")
     split: Text | None = Field(default=None, description="a split of the hub data set, for example train")
     revision: Text | None = Field(default=None, description="a revision of the hub data set")
@@ -30,10 +43,11 @@ class Input(Section):
     id: Text | None = Field(default=None, description="the name of a column that identifies a row")
     keep: Texts = Field(default=(), description="names of columns to carry along, for example [camera_id]")
     limit: int | None = Field(default=None, ge=1, description="a number of rows, or null for all")
+    urls: Urls = Field(default=Urls(), description="a mapping, for example {fetch: true}")
 
 
 class Model(Section):
-    path: Text = Field(description="a folder, a hub id, photon://tiny or photon://null")
+    path: Text = Field(description="a folder, a hub id, photon://shapes, photon://tiny or photon://null")
     revision: Text | None = Field(default=None, description="the hub model's revision")
     tokenizer: Text | None = Field(default=None, description="a tokenizer's folder, file or hub id")
     tokenizer_revision: Text | None = Field(default=None, description="the hub tokenizer's revision")
@@ -54,6 +68,7 @@ class ImagePolicy(Section):
     alpha_background: Text = Field(default="white", description="a colour, for example white")
     max_pixels: int = Field(default=180_000_000, ge=1, description="an integer of at least 1")
     scale_16bit: Literal["full_range", "min_max"] = Field(default="full_range", description="full_range or min_max")
+    decode: Literal["exact", "fast"] = Field(default="exact", description="exact or fast")
 
     @field_validator("alpha_background")
     @classmethod
@@ -74,6 +89,7 @@ class EngineOptions(Section):
     adapter_slots: Auto | Annotated[int, Field(ge=1)] = Field(
         default="auto", description="auto or an integer of at least 1"
     )
+    graphs: Auto | bool = Field(default="auto", description="auto, true or false")
     depth: Literal[1, 2] = Field(default=2, description="1 or 2")
     memory_fraction: float = Field(default=0.9, gt=0, le=1, description="a number above 0 and at most 1")
     stall_timeout: float = Field(default=300.0, gt=0, description="seconds, a number above 0")
@@ -116,7 +132,7 @@ class Manifest(Section):
     """The whole file. ``document`` remembers the lines that it was read from, None for one built in Python."""
 
     version: Literal[1] = Field(description="1")
-    input: Input = Field(description="a mapping with parquet, arrow or hub in it")
+    input: Input = Field(description="a mapping with the data in it, for example parquet: [data/*.parquet]")
     model: Model = Field(description="a mapping with path in it")
     tasks: Annotated[tuple[Annotated[Task, Field(discriminator="type")], ...], BeforeValidator(listed)] = Field(
         min_length=1, description="a list of tasks, for example - {name: cap, type: caption}"

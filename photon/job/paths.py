@@ -13,7 +13,7 @@ from typing import Any
 
 from photon.job.problems import KeyPath, nearest
 
-BUILT_IN = ("photon://tiny", "photon://null")
+BUILT_IN = ("photon://shapes", "photon://tiny", "photon://null")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -21,7 +21,7 @@ def missing_paths(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """(key path, what is wrong and what to do) of each path in ``data``, a manifest's values, that leads nowhere."""
     source, model = data.get("input"), data.get("model")
     if isinstance(source, Mapping):
-        for name in ("parquet", "arrow"):
+        for name in ("parquet", "arrow", "folder", "webdataset"):
             yield from _missing_files(name, source.get(name))
     if isinstance(model, Mapping):
         yield from _missing_model(model)

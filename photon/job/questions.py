@@ -33,7 +33,7 @@ class Questions:
     def about(self, row: Row) -> Asked:
         """A task whose prompt lacks a value fails whole: half a list of objects would pass for the whole one."""
         asked = Asked()
-        if row.image is None:
+        if row.image is None or row.failure is not None:
             return asked
         for number, (task, templates, settings) in enumerate(self._tasks):
             try:

@@ -9,7 +9,14 @@ from typing import Any
 
 from photon.job.problems import KeyPath, nearest
 
-SOURCES = ("parquet", "arrow", "hub")
+SOURCES = ("parquet", "arrow", "folder", "webdataset", "hub")
+_EXAMPLES = {
+    "parquet": "[data/*.parquet]",
+    "arrow": "[data/*.arrow]",
+    "folder": "photos",
+    "webdataset": "[shards/*.tar]",
+    "hub": "imagefolder",
+}
 HUB_ONLY = ("split", "revision", "config", "options")
 #: Columns of the result row that are neither kept nor a task's.
 RESULT_COLUMNS = ("row_id", "status", "error_code", "error_message", "source", "image", "job_id")
@@ -32,12 +39,12 @@ def broken_rules(data: Mapping[str, Any]) -> Broken:
 def _one_source(source: Mapping[str, Any]) -> Broken:
     given = [name for name in SOURCES if source.get(name)]
     if len(given) > 1:
-        yield ("input", given[1]), f"{' and '.join(given)} are both given; keep one of parquet, arrow and hub"
+        yield ("input", given[1]), f"{' and '.join(given)} are given; keep one of them"
     elif not given and not any(name in source for name in SOURCES):
-        yield ("input",), "names no data; add parquet, arrow or hub, for example parquet: [data/*.parquet]"
+        yield ("input",), f"names no data; add one of {', '.join(SOURCES)}, for example parquet: [data/*.parquet]"
     elif not given:
         named = next(name for name in SOURCES if name in source)
-        yield ("input", named), "is empty; name the data, for example [data/*.parquet]"
+        yield ("input", named), f"is empty; name the data, for example {_EXAMPLES[named]}"
     if given and "hub" not in given:
         for name in HUB_ONLY:
             if source.get(name):

@@ -10,8 +10,9 @@ from photon.data.row import Source
 from photon.errors import UsageError
 from photon.job.columns import check_columns
 from photon.job.folder import OutputFolder, lies_in
-from photon.job.manifest import Input, Manifest
+from photon.job.manifest import Input, Manifest, Urls
 from photon.job.problems import KeyPath, ManifestError, Problem
+from photon.job.rules import SOURCES
 
 
 def open_source(manifest: Manifest) -> Source:
@@ -25,7 +26,16 @@ def open_source(manifest: Manifest) -> Source:
         raise _placed(error, manifest) from error
     check_columns(manifest, source.schema)
     _check_places(manifest, source)
-    return source
+    return _fetched(source, spec.urls)
+
+
+def _fetched(source: Source, urls: Urls) -> Source:
+    if not urls.fetch:
+        return source
+    from photon.data.download import FetchPolicy
+    from photon.data.fetched import Fetched
+
+    return Fetched(source, FetchPolicy(**urls.model_dump(exclude={"fetch"})))
 
 
 def _check_places(manifest: Manifest, source: Source) -> None:
@@ -36,15 +46,17 @@ def _check_places(manifest: Manifest, source: Source) -> None:
         if lies_in(root, folder):
             told = f"{folder} is searched for input, and output.dir, {root}, lies in it; choose another output.dir"
             raise _problem(manifest, key, told)
-    for file in source.files:
+    # Of a folder, its own place says it all: there may be millions of pictures.
+    for file in [os.path.expanduser(name) for name in manifest.input.folder] or source.files:
         if lies_in(file, root):
             told = f"{file} lies in output.dir, {root}, which is for results alone; choose another output.dir"
             raise _problem(manifest, key, told)
 
 
 def _walked(spec: Input) -> list[str]:
-    """The local folders all of whose files a loader of ``datasets`` looks at."""
-    named = (os.path.expanduser(str(name)) for name in (spec.hub, spec.options.get("data_dir")) if name)
+    """The local folders all of whose files are looked at, by us or by a loader of ``datasets``."""
+    names = (spec.hub, spec.options.get("data_dir"), *spec.folder)
+    named = (os.path.expanduser(str(name)) for name in names if name)
     return [name for name in named if os.path.isdir(name)]
 
 
@@ -77,9 +89,17 @@ def _source(spec: Input, id: str | None, columns: Sequence[str]) -> Source:
         from photon.data.arrow import ArrowSource
 
         return ArrowSource(spec.arrow, image=spec.image, id=id, columns=columns)
+    if spec.folder:
+        from photon.data.folder import FolderSource
+
+        return FolderSource(spec.folder, image=spec.image, id=id, columns=columns)
+    if spec.webdataset:
+        from photon.data.webdataset import WebDatasetSource
+
+        return WebDatasetSource(spec.webdataset, image=spec.image, id=id, columns=columns)
     from photon.data.hub import HubSource
 
-    assert spec.hub is not None  # the manifest's rules: exactly one of the three
+    assert spec.hub is not None  # the manifest's rules: exactly one of them
     return HubSource(
         spec.hub,
         split=spec.split or "train",
@@ -100,7 +120,7 @@ def _placed(error: UsageError, manifest: Manifest) -> ManifestError:
 
 
 def _source_key(spec: Input) -> KeyPath:
-    return "input", "parquet" if spec.parquet else "arrow" if spec.arrow else "hub"
+    return "input", next(name for name in SOURCES if getattr(spec, name))
 
 
 def _problem(manifest: Manifest, path: KeyPath, message: str) -> ManifestError:

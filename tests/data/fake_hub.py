@@ -1,4 +1,5 @@
-"""A hub on this machine: data set repositories in memory, behind the few calls that ``datasets`` makes to read them.
+"""A hub on this machine: data set repositories in memory, behind the few calls that ``datasets`` makes to read them. It
+can be busy: answer 429 or 5xx for a while.
 
 Not spoken: uploads, authentication, pagination, Xet. Point HF_ENDPOINT at ``url`` before huggingface_hub is imported,
 which means in a new process.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +28,11 @@ class Hub:
     url: str = ""
     requests: list[str] = field(default_factory=list)
     """What was asked: "GET /path"."""
+    busy: dict[str, list[tuple[int, Mapping[str, str]]]] = field(default_factory=dict)
+    """By a verb (revision, tree, resolve, paths-info), a revision or a path: statuses and headers to answer with first,
+    one a request."""
+    answered: list[tuple[float, str, int]] = field(default_factory=list)
+    """When (``time.monotonic``), the request's path, and the status."""
 
 
 @contextmanager
@@ -70,6 +77,9 @@ class _Handler(BaseHTTPRequestHandler):
             for prefix in (f"/api/datasets/{repo}/", f"/datasets/{repo}/"):
                 if path.startswith(prefix):
                     verb, revision, rest = [*path.removeprefix(prefix).split("/", 2), ""][:3]
+                    busy = hub.busy.get(rest) or hub.busy.get(verb) or hub.busy.get(revision)
+                    if busy:
+                        return self.send(busy[0][0], b"busy", busy.pop(0)[1])
                     if revision not in (*hub.revisions, hub.sha):
                         return self.send_missing("RevisionNotFound")
                     return self.answer_repo(repo, files, verb, rest, parse_qs(url.query), body)
@@ -110,6 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send(404, b"", {"X-Error-Code": code, "X-Repo-Commit": self.hub.sha})
 
     def send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        self.hub.answered.append((time.monotonic(), self.path, status))
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)

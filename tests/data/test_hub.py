@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from photon.data.hf import pin
 from photon.data.hub import HubSource
+from photon.data.parquet import ParquetSource
 from photon.errors import InputError, UsageError
 
 from .fake_hub import Hub, serve
@@ -53,6 +56,85 @@ SCRIPT = """
 """
 
 
+BUSY = """
+    import hashlib, json, sys
+    from photon.data.hub import HubSource
+    from photon.data.parquet import ParquetSource
+    from photon.errors import PhotonError
+
+    def read(make):
+        try:
+            return [[r.row_id, hashlib.sha256(r.image.source).hexdigest()] for r in make().rows()]
+        except PhotonError as error:
+            return [type(error).__name__, str(error)]
+
+    by_url = lambda tail: lambda: ParquetSource([f"hf://datasets/org/parquet{tail}"], image="image")
+    out = {
+        "one": read(by_url("@0123456789abcdef0123456789abcdef01234567/data/train-1.parquet")),
+        "url": read(by_url("@v1/data/train-*.parquet")),
+        "hub": read(lambda: HubSource("org/parquet", split="train", revision="v1", image="image")),
+        "folder": read(lambda: HubSource("org/folder", split="train", revision="v1", image="image")),
+        "revision": read(by_url("@v2/data/train-*.parquet")),
+        "hopeless": read(by_url("@v9/data/train-*.parquet")),
+        "unpinned": read(by_url("/data/train-*.parquet")),
+        "nothing": read(by_url("@v1/data/validation-*.parquet")),
+    }
+    json.dump(out, sys.stdout)
+"""
+
+
+def read_here(hub, script, home):
+    hub_here = {"HF_ENDPOINT": hub.url, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0", "NO_PROXY": "127.0.0.1"}
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(script)],
+        env={**os.environ, **hub_here},
+        capture_output=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    return json.loads(run.stdout)
+
+
+@pytest.mark.slow
+def test_a_busy_hub_is_asked_again_after_the_time_that_it_names(tmp_path):
+    """Every kind of call is refused once or twice, and all rows come all the same."""
+    parts = {f"data/train-{n}.parquet": parquet(*rows) for n, rows in enumerate([(0, 6), (6, COUNT)])}
+    folder = {f"train/{n:03d}.png": data for n, data in enumerate(PICTURES[:3])}
+    hub = Hub({"org/parquet": parts, "org/folder": folder})
+    hub.busy = {
+        "revision": [(429, {"Retry-After": "2"}), (503, {})],
+        "tree": [(503, {"Retry-After": "1"}), (500, {})],
+        "data/train-0.parquet": [(502, {}), (429, {"Retry-After": "1"})],
+        "train/001.png": [(503, {"Retry-After": "1"})],
+        "v9": [(429, {"Retry-After": "3600"})],
+    }
+    with serve(hub):
+        found = read_here(hub, BUSY, tmp_path)
+    place = f"hf://datasets/org/parquet@{hub.sha}/data/train-{{}}.parquet:{{}}:{{}}"
+    want = [[place.format(n // 6, n % 6 // 4, n % 6 % 4), digest(data)] for n, data in enumerate(PICTURES)]
+    assert found["one"] == want[6:]
+    assert found["url"] == want
+    assert found["hub"] == want
+    assert found["folder"] == [[f"org/folder@v1/train:0:{n}", digest(data)] for n, data in enumerate(PICTURES[:3])]
+    assert found["revision"][0] == found["hopeless"][0] == "InputError"
+    assert "429" in found["hopeless"][1]
+    assert found["unpinned"][0] == found["nothing"][0] == "UsageError"
+    assert (
+        "write hf://datasets/org/parquet@REVISION/data/train-*.parquet with a commit sha or a tag"
+        in (found["unpinned"][1])
+    )
+    assert "nothing matches" in found["nothing"][1]
+    assert not any(hub.busy.values()), "every refusal was met"
+    refused = [(n, when, path) for n, (when, path, status) in enumerate(hub.answered) if status == 429]
+    assert len(refused) == 3
+    assert len([path for _, path, _ in hub.answered if "v9" in path]) == 1, "an hour is more than it is worth"
+    for n, when, path in refused:
+        if "v9" in path:
+            continue
+        again = next(later for later, other, _ in hub.answered[n + 1 :] if other == path)
+        assert again - when >= (2 if "revision" in path else 1)
+
+
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """One process reads it all: huggingface_hub takes its endpoint at import, and takes seconds to import."""
@@ -61,15 +143,8 @@ def answers(tmp_path_factory):
     folder = {f"train/{n:03d}.png": data for n, data in enumerate(PICTURES)}
     home = tmp_path_factory.mktemp("hf")
     with serve(Hub({"org/parquet": files, "org/folder": folder})) as hub:
-        hub_here = {"HF_ENDPOINT": hub.url, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0", "NO_PROXY": "127.0.0.1"}
-        run = subprocess.run(
-            [sys.executable, "-W", "error", "-c", textwrap.dedent(SCRIPT)],
-            env={**os.environ, **hub_here},
-            capture_output=True,
-            timeout=120,
-        )
-    assert run.returncode == 0, run.stderr.decode()
-    return {**json.loads(run.stdout), "requests": hub.requests, "sha": hub.sha}
+        found = read_here(hub, SCRIPT, home)
+    return {**found, "requests": hub.requests, "sha": hub.sha}
 
 
 def test_a_parquet_repository_with_a_corrupt_row(answers):
@@ -143,3 +218,36 @@ def test_local_requests_that_are_wrong(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"image": "a.png", "n": ')
     with pytest.raises(InputError, match="cannot read json/train"):
         HubSource("json", split="train", options=files, image="image")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("hf://datasets/org/cars/a.parquet", r"write hf://datasets/org/cars@REVISION/a\.parquet with a commit"),
+        ("hf://org/model/a.parquet", r"write hf://org/model@REVISION/a\.parquet with a commit"),
+        ("hf://datasets/org", "is not a place on the hub: write hf://datasets/OWNER/NAME@REVISION/PATH"),
+    ],
+)
+def test_a_url_of_the_hub_needs_a_revision(url, message):
+    with pytest.raises(UsageError, match=message):
+        ParquetSource([url], image="image")
+
+
+def test_a_commit_is_not_looked_up(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", None)
+    url = f"hf://datasets/org/cars@{'0a' * 20}/data/*.parquet"
+    assert pin(url) == url
+
+
+def test_a_revision_becomes_its_commit(monkeypatch):
+    asked = []
+
+    def repo_info(self, repo, *, repo_type, revision):
+        asked.append((repo, repo_type, revision))
+        return SimpleNamespace(sha="f" * 40)
+
+    monkeypatch.setattr("huggingface_hub.HfApi.repo_info", repo_info)
+    assert pin("hf://datasets/org/cars@v1/a.parquet") == f"hf://datasets/org/cars@{'f' * 40}/a.parquet"
+    assert pin("hf://datasets/org/cars@refs/convert/parquet/x/*.parquet").endswith(f"@{'f' * 40}/x/*.parquet")
+    assert pin("hf://datasets/org/cars@refs%2Fpr%2F1/a.parquet").endswith(f"@{'f' * 40}/a.parquet")
+    assert asked == [("org/cars", "dataset", name) for name in ("v1", "refs/convert/parquet", "refs/pr/1")]

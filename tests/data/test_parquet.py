@@ -1,5 +1,7 @@
 """Files, columns, positions and errors of Parquet input."""
 
+import os
+import re
 from pathlib import Path
 
 import fsspec
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 import photon.data.parquet
 from photon.data.parquet import ParquetSource
-from photon.errors import InputError, UsageError
+from photon.errors import ImageError, InputError, UsageError
+from photon.images.decode import DecodePolicy, decode
 
 from .pictures import pictures
 
@@ -106,7 +109,10 @@ def test_null_empty_and_path_cells(tmp_path):
     images = [row.image for row in ParquetSource([str(tmp_path / "a.parquet")], image="image").rows()]
     sources = [image if image is None else image.source for image in images]
     there = f"{tmp_path}/sub/a.png"
-    assert sources == [None, b"", None, b"x", there, "/abs/a.png", None, "https://example.com/a.png"]
+    assert sources[:-1] == [None, b"", None, b"x", there, "/abs/a.png", None]
+    assert (sources[-1].code, sources[-1].url) == ("IMAGE_MISSING", "https://example.com/a.png")
+    with pytest.raises(ImageError, match=r"is at https://example\.com/a\.png; .* write input\.urls: \{fetch: true\}"):
+        decode(sources[-1], DecodePolicy())
 
 
 def test_wrong_columns_name_what_is_there(tmp_path):
@@ -215,12 +221,103 @@ def test_files_and_row_groups_do_not_change_the_rows(tmp_path, sizes, group, sta
     assert got == want[start:stop]
 
 
-def test_a_cell_that_cannot_be_read_is_named(tmp_path):
+def test_a_cell_that_cannot_be_read_fails_its_row_alone(tmp_path):
     text = pa.array([b"a"] * 5 + [b"\xff"] + [b"b"] * 3, pa.binary()).view(pa.string())
-    path = write(tmp_path / "a.parquet", 9, text=text)
-    source = ParquetSource([str(path)], image="image", columns=["n", "text"])
-    with pytest.raises(InputError, match=rf"cannot read column 'text' in row 1 of group 1 of {path}: .*utf-8"):
-        list(source.rows())
-    assert [row.columns["text"] for row in source.rows(5)] == ["a"] * 5, "a sample ends before the next row"
-    assert [row.columns["text"] for row in source.rows(2, start=3)] == ["a"] * 2
-    assert list(source.rows(0, start=5)) == []
+    when = pa.array([0] * 7 + [10**15] + [0], pa.int64()).view(pa.timestamp("ms"))  # 31,688 years on
+    path = write(tmp_path / "a.parquet", 9, text=text, when=when)
+    source = ParquetSource([str(path)], image="image", id="text", columns=["n", "text", "when"])
+    rows = list(source.rows())
+    assert [row.columns["n"] for row in rows] == list(range(9))
+    assert [row.columns["text"] for row in rows] == ["a"] * 5 + [None] + ["b"] * 3
+    assert [row.columns["when"] is None for row in rows] == [n == 7 for n in range(9)]
+    assert (rows[5].row_id, rows[7].row_id) == (f"{path}:1:1", "b")
+    assert [n for n, row in enumerate(rows) if row.failure] == [5, 7]
+    assert {row.failure.code for row in (rows[5], rows[7])} == {"CELL_UNREADABLE"}
+    assert re.match("column 'text' cannot be read: .*utf-8", rows[5].failure.message)
+    assert re.match("column 'when' cannot be read: .*range", rows[7].failure.message)
+    with pytest.raises(ImageError, match="column 'text' cannot be read") as raised:
+        decode(rows[5].image.source, DecodePolicy())
+    assert raised.value.code == "CELL_UNREADABLE"
+
+
+def test_nested_and_dictionary_columns(tmp_path):
+    rows = {
+        "image": pa.array([{"bytes": data, "path": None} for data in pictures(4)]),
+        "kind": pa.array(["cat", None, "dog", "cat"]).dictionary_encode(),
+        "place": pa.array([{"lat": 1.5, "tags": ["a", "b"]}, None, {"lat": None, "tags": []}, {"lat": 2.0}]),
+        "path": pa.array(["a", "b", "a", "b"]).dictionary_encode(),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet", row_group_size=3)
+    source = ParquetSource([str(tmp_path / "a.parquet")], image="image", id="kind", columns=["kind", "place"])
+    found = list(source.rows())
+    assert [row.columns["kind"] for row in found] == ["cat", None, "dog", "cat"]
+    assert [row.row_id for row in found] == ["cat", f"{tmp_path}/a.parquet:0:1", "dog", "cat"]
+    want = [{"lat": 1.5, "tags": ["a", "b"]}, None, {"lat": None, "tags": []}, {"lat": 2.0, "tags": None}]
+    assert [row.columns["place"] for row in found] == want
+    assert [row.image.source for row in found] == pictures(4)
+    paths = [row.image.source for row in ParquetSource([str(tmp_path / "a.parquet")], image="path").rows()]
+    assert paths == [f"{tmp_path}/{name}" for name in "abab"]
+
+
+def test_paths_beside_a_remote_file(tmp_path):
+    memory = fsspec.filesystem("memory")
+    cells = ["pictures/0.png", "pictures/none.png", "pictures/1.png"]
+    pq.write_table(pa.table({"image": cells}), tmp_path / "a.parquet")
+    memory.pipe("/beside/a.parquet", (tmp_path / "a.parquet").read_bytes())
+    for n, data in enumerate(pictures(2)):
+        memory.pipe(f"/beside/pictures/{n}.png", data)
+    first, gone, last = ParquetSource(["memory://beside/a.parquet"], image="image").rows()
+    assert [first.image.source, last.image.source] == pictures(2)
+    assert gone.failure.code == "IMAGE_MISSING"
+    assert "beside/pictures/none.png" in gone.failure.message
+
+
+def write_large_group(path: Path, rows: int) -> None:
+    """A row group of ``rows`` MiB, in which all pictures are one: it takes a MiB of memory to write."""
+    one = pa.array([bytes(1 << 20)] * 64)
+    cells = pa.chunked_array([one] * (rows // 64))
+    table = pa.table({"image": cells, "n": list(range(rows))})
+    pq.write_table(table, path, row_group_size=rows, compression="zstd", use_dictionary=False)
+
+
+def test_a_large_row_group_is_warned_about_once(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(photon.data.parquet, "_LARGE_GROUP_BYTES", 64 << 20)
+    for n in range(2):
+        write_large_group(tmp_path / f"{n}.parquet", 128)
+    write(tmp_path / "small.parquet", 4)
+    source = ParquetSource([str(tmp_path / "*.parquet")], image="image")
+    assert source.count() == 2 * 128 + 4
+    assert [record.message.split(":")[0] for record in caplog.records] == [f"{tmp_path}/0.parquet"]
+    assert "row group 0 holds 0.1 GiB, which is read in slices" in caplog.text
+    caplog.clear()
+    ParquetSource([str(tmp_path / "small.parquet")], image="image").count()
+    assert not caplog.records
+
+
+@pytest.mark.slow
+def test_a_row_group_beyond_two_gib_is_read_in_slices(tmp_path, caplog):
+    write_large_group(tmp_path / "a.parquet", 2112)
+    assert pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0).total_byte_size > 1 << 31
+    before, peak, seen = pa.total_allocated_bytes(), 0, []
+    for row in ParquetSource([str(tmp_path / "a.parquet")], image="image", id="n").rows():
+        assert len(row.image.source) == 1 << 20
+        seen.append(row.row_id)
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert seen == [str(n) for n in range(2112)]
+    assert peak < 256 << 20
+    assert "row group 0 holds 2.1 GiB" in caplog.text
+
+
+@pytest.mark.slow
+def test_twenty_thousand_files(tmp_path):
+    data = write(tmp_path / "0.parquet", 2).read_bytes()
+    for n in range(1, 20_000):
+        (tmp_path / f"{n}.parquet").write_bytes(data)
+    source = ParquetSource([str(tmp_path / "*.parquet")], image="image")
+    assert source.count() == 40_000
+    assert [row.row_id for row in source.rows(3, start=39_997)] == [
+        f"{tmp_path}/19998.parquet:0:1",
+        f"{tmp_path}/19999.parquet:0:0",
+        f"{tmp_path}/19999.parquet:0:1",
+    ]
+    assert len(os.listdir("/proc/self/fd")) < 200, "files are closed again"

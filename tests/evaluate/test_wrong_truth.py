@@ -11,7 +11,8 @@ import pytest
 
 from photon.errors import InputError, UsageError
 from photon.evaluate.evaluate import evaluate
-from photon.evaluate.options import Judging, TruthOptions, layout_of, result_file
+from photon.evaluate.options import Judging, TruthOptions, layout_of
+from photon.job.folder import result_file
 from tests.evaluate.outputs import BOX, DETECT, POINT, QUERY, TRUTH, true, write_output, write_truth
 
 A = (0.0, 0.0, 0.4, 0.4)

@@ -124,12 +124,12 @@ def test_labels_that_are_not_text(label: str, message: str) -> None:
         ("dir: out", 'dir: "o\\0t"', "12: output.dir: 'o\\x00t' holds a NUL character, which no path can; "
          "leave it out"),
         ("output:", "errors:\noutput:", "11: errors: is empty; write a mapping"),
-        ("  parquet: rows.parquet", "  image: image", "2: input: names no data; add parquet, arrow or hub, "
-         "for example parquet: [data/*.parquet]"),
+        ("  parquet: rows.parquet", "  image: image", "2: input: names no data; add one of parquet, arrow, folder, "
+         "webdataset, hub, for example parquet: [data/*.parquet]"),
         ("  parquet: rows.parquet", "  parquet: []", "3: input.parquet: is empty; name the data, "
          "for example [data/*.parquet]"),
         ("  parquet: rows.parquet", "  parquet: rows.parquet\n  hub: a/b", "4: input.hub: "
-         "parquet and hub are both given; keep one of parquet, arrow and hub"),
+         "parquet and hub are given; keep one of them"),
         ("  parquet: rows.parquet", "  parquet: rows.parquet\n  split: train", "4: input.split: goes with hub, "
          "not with parquet; leave it out"),
         ("  parquet: rows.parquet", "  parquet: rows.parquet\n  keep: status", "4: input.keep.0: "
@@ -243,7 +243,8 @@ def test_the_manifests_in_the_box_are_in_order(
     root = Path(__file__).parents[2]
     monkeypatch.chdir(root)
     full = load_manifest("manifests/full.yaml")
-    assert load_manifest("manifests/demo.yaml").model.path == "photon://tiny"
+    assert load_manifest("manifests/demo.yaml").model.path == "photon://shapes"
+    assert load_manifest("manifests/photos.yaml").model.path == "vikhyatk/moondream2"
     # full.yaml promises to show every default
     bare = load_manifest(manifest_file(input=f"{{parquet: {root}/photon/assets/demo/photos.parquet}}"))
     assert full.image == bare.image

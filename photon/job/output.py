@@ -1,8 +1,13 @@
-"""A run's output folder, read: its record, and its rows in a stream, of the columns that are wanted alone."""
+"""A run's output folder, read: its record, and its rows, in a stream or here and there, of the columns that are wanted.
+
+A run may be going on: what is read then are the parts that were whole when it was opened.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,9 +18,10 @@ import pyarrow as pa
 
 from photon.data.files import reading
 from photon.errors import InputError, UsageError
-from photon.evaluate.asked import AskedTask, tasks_of
+from photon.job.asked import AskedTask, tasks_of
 from photon.job.rules import RESULT_COLUMNS
 
+_PART = re.compile(r"part-(\d+)\.arrow")
 _MAGIC = b"ARROW1"  # of the IPC file form; the stream form has none
 
 
@@ -26,9 +32,16 @@ class RunOutput:
         self.root = root.expanduser()
         self.record = _record(self.root / "run.json")
         self.tasks: list[AskedTask] = tasks_of(self.record, str(self.root / "run.json"))
-        self._parts = sorted((self.root / "data").glob("part-*.arrow"))
+        named = ((_PART.fullmatch(path.name), path) for path in (self.root / "data").glob("part-*.arrow"))
+        self._numbered = sorted((int(found[1]), path) for found, path in named if found)
+        self._parts = [path for _, path in self._numbered]
         if not self._parts:
             raise UsageError(f"{self.root / 'data'} holds no part files; let the run write some rows first")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the record says so; a run that was killed left it saying so."""
+        return self.record.get("state") == "running"
 
     @property
     def id_column(self) -> str | None:
@@ -47,6 +60,39 @@ class RunOutput:
         """The input's columns that the run carried along: neither a result's own nor a task's."""
         ours = {*RESULT_COLUMNS, *(task.name for task in self.tasks)}
         return tuple(name for name in self.schema.names if name not in ours)
+
+    @cached_property
+    def chunk_rows(self) -> int:
+        """Rows of every part but the last: as many as the manifest says or, where it says auto, as the first holds."""
+        given = self.record["manifest"].get("output")
+        size = given.get("chunk_rows") if isinstance(given, Mapping) else None
+        return size if isinstance(size, int) and size > 0 else _count(self._parts[0])
+
+    def count(self) -> int:
+        """The rows of all parts; only the last part is looked into, since no other can be short."""
+        return (len(self._parts) - 1) * self.chunk_rows + _count(self._parts[-1])
+
+    def failed(self) -> array[int]:
+        """The positions, counted over all parts, of the rows that failed."""
+        found, start = array("q"), 0
+        for part in self._parts:
+            with _opened(part, ["status"]) as reader:
+                for batch in _batches(reader):
+                    statuses = batch.column(0).to_pylist()
+                    found.extend(start + n for n, status in enumerate(statuses) if status != "ok")
+                    start += batch.num_rows
+        return found
+
+    def pick(self, positions: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The rows at ascending ``positions``, counted over all parts, each with its index in the input. Only parts
+        that hold one are opened. Raises ``InputError`` for a part file that cannot be read or lacks rows."""
+        wanted: dict[int, list[int]] = {}
+        for position in positions:
+            wanted.setdefault(position // self.chunk_rows, []).append(position % self.chunk_rows)
+        for place, offsets in wanted.items():
+            number, part = self._numbered[place]
+            for offset, row in zip(offsets, _rows_at(part, offsets, columns), strict=True):
+                yield number * self.chunk_rows + offset, row
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Every row, in order, as plain values. Raises ``InputError`` for a part file that cannot be read."""
@@ -91,3 +137,22 @@ def _batches(reader: Any) -> Iterator[Any]:
         yield from reader
     else:
         yield from (reader.get_batch(n) for n in range(reader.num_record_batches))
+
+
+def _count(part: Path) -> int:
+    with _opened(part, ["status"]) as reader:
+        return sum(batch.num_rows for batch in _batches(reader))
+
+
+def _rows_at(part: Path, offsets: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of a part at ascending ``offsets``."""
+    found: list[dict[str, Any]] = []
+    with _opened(part, columns) as reader:
+        start = 0
+        for batch in _batches(reader):
+            while len(found) < len(offsets) and offsets[len(found)] < start + batch.num_rows:
+                found += batch.slice(offsets[len(found)] - start, 1).to_pylist()
+            start += batch.num_rows
+    if len(found) < len(offsets):
+        raise InputError(f"{part} holds {start} rows and should hold more; was it replaced? run again with --fresh")
+    return found
