@@ -157,7 +157,8 @@ def evaluate(
     as_json = json_file is not None and str(json_file) == "-"
     with _errors_told(as_json):
         from photon.evaluate.evaluate import evaluate as judge
-        from photon.evaluate.options import Judging, TruthOptions, layout_of, result_file
+        from photon.evaluate.options import Judging, TruthOptions, layout_of
+        from photon.job.folder import result_file
 
         options = TruthOptions(truth, truth_file, on, task, layout_of(boxes), pixels)
         judging = Judging(iou, min_score)
@@ -180,6 +181,30 @@ def evaluate(
     typer.echo(table(report), err=as_json)
     if as_json:
         _print_json(report.as_dict())
+
+
+@app.command()
+def preview(
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The folder that a run wrote, its output.dir.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to, a .png; by default OUTPUT/preview.png.")
+    ] = None,
+    rows: Annotated[int, typer.Option(help="Draw so many rows, spread over the whole output.")] = 12,
+    columns: Annotated[int, typer.Option(help="Pictures side by side.")] = 4,
+    task: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="This task's answers alone; repeatable.")
+    ] = None,
+    min_score: Annotated[float, typer.Option(help="Leave out boxes and points below this score.")] = 0.0,
+    failed: Annotated[bool, typer.Option("--failed", help="Draw failed rows alone.")] = False,
+    seed: Annotated[int, typer.Option(help="Another one draws other rows.")] = 0,
+) -> None:
+    """Draw a sample of a run's answers on their pictures, as one PNG."""
+    with _errors_told(False):
+        from photon.report.preview import PreviewOptions, write_preview
+
+        options = PreviewOptions(rows, columns, tuple(task or ()), min_score, failed, seed)
+        made = write_preview(output, out, options)
+    typer.echo(made.text(), err=True)
 
 
 @bench.command("decode")
