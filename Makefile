@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraint
 
 demo: $(VENV)/.installed
 	$(BIN)/photon-batch run manifests/demo.yaml --fresh
+	$(BIN)/photon-batch eval outputs/demo --truth truth --picture outputs/demo-figures.png
+	$(BIN)/photon-batch preview outputs/demo --out outputs/demo-preview.png
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -m "not slow"
@@ -35,7 +37,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV): minutes the first time"
-	$(PIP) -e .
+	$(PIP) -e ".[eval]"
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python

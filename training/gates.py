@@ -14,6 +14,9 @@ from training.scenes import FEW, MIXED, SINGLE, Recipe
 PLAIN = replace(FEW, name="plain", sizes=(0.16, 0.16, 0.5), distractors=0, overlap=0.0, outlines=0.0)
 """To begin with: nothing that distracts, nothing small."""
 
+CROWDED = replace(MIXED, name="crowded", empty=0.0, crowds=1.0)
+"""The crowds of MIXED are too few to learn from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -92,17 +95,19 @@ GATES = {
         ),
         Gate(
             "g3",
-            ((MIXED, 0.8), (FEW, 0.2)),
-            steps=6000,
-            images=12,
+            ((MIXED, 0.52), (CROWDED, 0.08), (FEW, 0.4)),
+            steps=2400,
+            images=24,
             asked=12,
             seeds=300_000_000,
             questions=16,
             tokens=192,
             words=1.0,
-            rate=2e-3,
-            vision_rate=1e-3,
-            decay=0.3,
+            rate=1.5e-3,
+            vision_rate=8e-4,
+            warm_up=20,
+            decay=0.4,
+            width=(0.8, 0.8),
         ),
     )
 }

@@ -6,10 +6,10 @@ It holds no image: of a row that waits for answers only its columns are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, cast
 
-from photon.core import Failure, Result
+from photon.core import Failure, ImageInfo, Result
 from photon.data.row import Row, RowRef
 from photon.job.answer import failed_answer, merged_answer, skipped_answer
 from photon.job.chunks import Cells
@@ -82,8 +82,8 @@ class Assembler:
             "status": "ok" if failure is None else "failed",
             "error_code": failure.code if failure else None,
             "error_message": failure.message if failure else None,
-            "source": asdict(row.ref),
-            "image": asdict(info) if info else None,
+            "source": _flat(row.ref),
+            "image": _flat(info) if info else None,
             **row.kept,
             **answers,
             "job_id": self._job_id,
@@ -105,6 +105,11 @@ class Assembler:
                 answers[task.name] = failed_answer(failure, self._fingerprints[task.name])
                 first = first or Failure(failure.code, f"{task.name}: {failure.message}")
         return answers, first
+
+
+def _flat(record: RowRef | ImageInfo) -> dict[str, Any]:
+    """The fields by their names. ``asdict`` would look for more to copy in each of them, for every row."""
+    return {name: getattr(record, name) for name in record.__slots__}
 
 
 def _image_failure(row: _Waiting) -> Failure | None:

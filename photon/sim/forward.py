@@ -13,7 +13,6 @@ import torch
 from photon.device.device import Operation
 from photon.engine.forward import Forward
 from photon.engine.rows import Ints
-from photon.engine.sampling import SamplePlan
 from photon.engine.sequence import Picture, Sequence
 from photon.engine.slots import Slot
 from photon.engine.work import Work
@@ -59,8 +58,8 @@ class ScriptedForward(Forward):
         self._script(slot, sequences)
         return Operation(_nothing, seconds=self._profile.forward(len(sequences)))
 
-    def sample(self, slot: Slot, plan: SamplePlan) -> Operation:
-        return Operation(_nothing, seconds=self._profile.sampling(plan.count))
+    def sample(self, slot: Slot, rows: Ints) -> Operation:
+        return Operation(_nothing, seconds=self._profile.sampling(len(rows)))
 
     def read_back(self, slot: Slot, count: int) -> Operation:
         outcomes = self._outcomes[slot]

@@ -171,7 +171,7 @@ def test_an_exception_of_the_iterable_ends_the_run_and_the_engine_goes_on(engine
 
 
 def test_a_device_failure_ends_the_run_cleanly(engine: photon.Engine, monkeypatch: Any) -> None:
-    calls = 0
+    calls, threads = 0, threading.active_count()
     text = type(engine._forward._model.text)
     forward = text.forward
 
@@ -187,7 +187,7 @@ def test_a_device_failure_ends_the_run_cleanly(engine: photon.Engine, monkeypatc
         with pytest.raises(EngineError, match=r"failed in a decode step of . rows: RuntimeError: device on fire"):
             list(engine.run([Request(i, image("china_427x640"), "detect", "cat") for i in range(2)]))
     assert len(list(engine.run([Request(0, small(), "point", "x", max_objects=1)]))) == 1
-    assert threading.active_count() < 20
+    assert threading.active_count() <= threads
 
 
 def test_one_run_at_a_time(engine: photon.Engine) -> None:
