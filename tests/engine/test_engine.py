@@ -263,6 +263,7 @@ def test_a_hanging_device_is_noticed(monkeypatch: Any) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_a_slow_caller_is_no_stall() -> None:
     engine = photon.Engine.load("photon://tiny", stall_timeout=1.5)
 

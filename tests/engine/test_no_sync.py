@@ -92,8 +92,10 @@ def test_a_planted_call_is_not_captured(call: Callable[[Tensor], object], name: 
     device.close()
 
 
-@pytest.mark.parametrize("graphs", [False, True])
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize(
+    ("depth", "graphs"),
+    [(1, False), (2, False), pytest.param(1, True, marks=pytest.mark.slow), (2, True)],
+)
 def test_the_tick_runs_without_any_values(depth: int, graphs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vision, prefill and decode steps, with free, banned, decided, forced and drawn rows, some with adapters, on meta
     tensors."""
