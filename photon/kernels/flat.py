@@ -20,7 +20,7 @@ from torch import Tensor
 from photon.kernels.dense import working_dtype
 from photon.kernels.flat_layout import LARGEST_HEAD, FlatLayout
 
-__all__ = ["FlatLayout", "attend_flat", "attention_reference", "store"]
+__all__ = ["FlatLayout", "attend_flat", "attend_stored", "attention_reference", "in_place", "store"]
 
 Attention: TypeAlias = Callable[[Tensor, Tensor, Tensor, FlatLayout], Tensor]
 
@@ -33,9 +33,19 @@ def attend_flat(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, l
     does otherwise.
     """
     store(k, v, keys, values, layout.targets)
-    attention: Attention = _on_cuda() if q.is_cuda and q.shape[-1] <= LARGEST_HEAD else attention_reference
+    return attend_stored(q, keys, values, layout)
+
+
+def attend_stored(q: Tensor, keys: Tensor, values: Tensor, layout: FlatLayout) -> Tensor:
+    """``attend_flat`` for a step whose keys and values are in the pool already."""
+    attention = _on_cuda() if in_place(q) else attention_reference
     rows, width = layout.offsets.shape
     return attention(q.view(rows, width, *q.shape[1:]), keys, values, layout).flatten(0, 1)
+
+
+def in_place(q: Tensor) -> bool:
+    """Whether there may be a kernel that reads pages where they lie, for queries like ``q`` [tokens, heads, dim]."""
+    return q.is_cuda and q.shape[-1] <= LARGEST_HEAD
 
 
 def store(k: Tensor, v: Tensor, keys: Tensor, values: Tensor, targets: Tensor) -> None:

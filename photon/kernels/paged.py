@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from photon.kernels.dense import attention, working_dtype
-from photon.kernels.flat import FlatLayout, attend_flat, store
+from photon.kernels.flat import FlatLayout, attend_flat, attend_stored, in_place, store
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +45,8 @@ class StepLayout:
     place. ``prefix_pages`` [groups, n]: the pages of each group's prefix.
     ``members`` [groups, m]: the rows of a group, padded with any row. ``seats`` [rows]: a row's place in ``members``.
     ``has_prefix`` [rows]: 0 for rows without an image, which may sit in any group; None when all have one.
-    ``adapters`` [tokens]: the slot of a token's adapter, 0 for none; None when no token has one.
+    ``adapters`` [tokens]: the slot of a token's adapter, 0 for none; None when no token has one. ``flat``: see
+    ``flat_of``.
     """
 
     prefixes: int
@@ -59,6 +60,7 @@ class StepLayout:
     seats: Tensor
     has_prefix: Tensor | None = None
     adapters: Tensor | None = None
+    flat: FlatLayout | None = None
 
     @property
     def prefix_tokens(self) -> int:
@@ -80,9 +82,39 @@ def attend(q: Tensor, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, layout
     parts = []
     if split:
         parts.append(_within_prefixes(q[:split], k[:split], v[:split], layout.prefixes))
-    if layout.offsets.numel():
+    if layout.offsets.shape[-1] > 1 and layout.suffix_pages is not None and in_place(q):
+        parts.append(attend_stored(q[split:], keys, values, flat_of(layout)))
+    elif layout.offsets.numel():
         parts.append(_suffixes(q[split:], keys, values, layout))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def flat_of(layout: StepLayout) -> FlatLayout:
+    """The step's suffixes with a table of pages for each row. Made once a step, not in each layer.
+
+    Padding stays what it is in the step: it reads what its row's first token reads.
+    """
+    if layout.flat is None:
+        assert layout.suffix_pages is not None
+        rows = layout.offsets.shape[0]
+        if layout.prefix_pages.shape[0]:
+            pages = layout.prefix_pages[layout.seats // layout.members.shape[1]]
+            lengths = torch.full_like(layout.seats, layout.prefix_len)
+            if layout.has_prefix is not None:
+                lengths = lengths * (layout.has_prefix != 0)
+        else:
+            pages, lengths = (layout.offsets.new_zeros(shape) for shape in ((rows, 1), (rows,)))
+        after = slice(layout.prefix_tokens, None)
+        layout.flat = FlatLayout(
+            positions=layout.positions[after],
+            targets=layout.targets[after],
+            offsets=layout.offsets,
+            prefix_lengths=lengths,
+            prefix_pages=pages,
+            suffix_pages=layout.suffix_pages,
+            adapters=None if layout.adapters is None else layout.adapters[after],
+        )
+    return layout.flat
 
 
 def _within_prefixes(q: Tensor, k: Tensor, v: Tensor, prefixes: int) -> Tensor:

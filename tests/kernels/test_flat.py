@@ -12,7 +12,7 @@ from torch import Tensor
 
 from photon.kernels import flat
 from photon.kernels.flat import attend_flat, attention_reference
-from photon.kernels.paged import StepLayout, attend
+from photon.kernels.paged import StepLayout, attend, flat_of
 from tests.kernels.flat_world import NO_PREFIX, Row, Shape, World
 
 
@@ -80,6 +80,48 @@ def test_equals_the_grouped_route(rows: list[Row], dtype: torch.dtype) -> None:
     torch.testing.assert_close(one[real], other[real], atol=tolerance, rtol=tolerance)
     for mine, theirs in zip(*pools, strict=True):
         assert torch.equal(mine[:, 1:], theirs[:, 1:])  # page 0 is scratch: padding meets there
+
+
+def shared(world: World) -> StepLayout:
+    """The rows of ``grouped`` in the groups that share a prefix, rows without one in the first."""
+    layout = grouped(world, 21)
+    has_prefix = world.layout.prefix_lengths > 0
+    pages = torch.stack([world.layout.prefix_pages[has_prefix][0], world.layout.prefix_pages[has_prefix][-1]])
+    owned = zip(has_prefix, layout.prefix_pages, strict=True)
+    group = [int(bool(has) and torch.equal(own, pages[1])) for has, own in owned]
+    members = [[row for row, its in enumerate(group) if its == number] for number in (0, 1)]
+    wide = max(map(len, members))
+    layout.prefix_pages = pages
+    layout.members = torch.tensor([rows + [0] * (wide - len(rows)) for rows in members])
+    layout.seats = torch.tensor([its * wide + members[its].index(row) for row, its in enumerate(group)])
+    return layout
+
+
+def test_a_steps_suffixes_are_the_same_by_row_and_by_group() -> None:
+    world = World([Row(5, 5, 0), Row(7, 2), Row(20, 3, 1), Row(9, 4, 0), Row(3, 3, 1)], [21, 21], Shape(heads=4))
+    layout = shared(world)
+    assert layout.members.shape[0] == 2
+    assert layout.has_prefix is not None
+    fresh = (world.q, world.k, world.v, world.keys.clone(), world.values.clone())
+    by_group = attend(*fresh, layout)
+    by_row = attention_reference(world.queries(), fresh[3], fresh[4], flat_of(layout)).flatten(0, 1)
+    torch.testing.assert_close(by_row, by_group, atol=1e-5, rtol=1e-5)
+    assert flat_of(layout) is flat_of(layout)
+
+
+def test_a_prefill_on_cuda_reads_in_place_and_a_decode_by_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[tuple[int, ...]] = []
+
+    def on_triton(q: Tensor, *rest: object) -> Tensor:
+        called.append(tuple(q.shape))
+        return q
+
+    monkeypatch.setattr(flat, "_on_cuda", lambda: on_triton)
+    for width in (3, 1):
+        world = World([Row(5, width, 0), Row(20, width, 1)], [21, 21], Shape(heads=4))
+        q = world.q.as_subclass(OnCuda)
+        attend(q, world.k, world.v, world.keys, world.values, grouped(world, 21))
+    assert called == [(2, 3, 4, 16)]
 
 
 def test_attend_takes_a_flat_layout() -> None:
