@@ -38,9 +38,7 @@ from photon.core import Image, ImageInfo
 from photon.engine.null import NullEngine
 from photon.images.decode import DecodePolicy, decode
 from photon.job.manifest import Manifest
-from photon.job.progress import Silent
 from photon.job.run import CHUNK_ROWS, run
-from photon.job.tally import Tally
 from photon.models.config import VisionConfig
 from photon.models.tiling import canvas_size, crop_count, cut_crops, select_tiling
 
@@ -170,19 +168,6 @@ class Undecoded(NullEngine):
         return ImageInfo(640, 480), None
 
 
-class Watch(Silent):
-    """The resident set in bytes each ``every`` rows."""
-
-    def __init__(self, every: int) -> None:
-        self.resident: dict[int, int] = {}
-        self._every = every
-
-    def update(self, tally: Tally) -> None:
-        if tally.rows % self._every == 0:
-            pages = int(Path("/proc/self/statm").read_text().split()[1])
-            self.resident[tally.rows] = pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def write_rows(folder: Path, rows: int, files: int) -> None:
     """``files`` names of one file of ``rows`` rows. The pictures are small and padded: 100 KB, and soon decoded."""
     file = io.BytesIO()
@@ -244,7 +229,9 @@ def memory(count: int) -> dict[str, Any]:
 
 
 def memory_inside(folder: Path) -> dict[str, Any]:
-    watch = Watch(every=500)
+    from tests.job.soak import MemoryWatch  # the process above set the path
+
+    watch = MemoryWatch(every=500)
     summary = run(manifest(folder), fresh=True, progress=watch)
     resident = list(watch.resident.values())
     settled, end = resident[len(resident) // 10 : len(resident) // 5], resident[-len(resident) // 10 :]
