@@ -126,6 +126,6 @@ def test_depth_batch_and_order_change_nothing_on_the_demo(monkeypatch: pytest.Mo
     assert len(plain) == len(asked) == 11 * rows
     random.Random(1).shuffle(asked)
     assert answers(asked, depth=1, max_batch=5) == plain
-    if rows < 100:  # half a minute for each of the half
+    if rows < 100:  # half a minute for each run of so many
         random.Random(2).shuffle(asked)
         assert answers(asked, depth=2, max_batch=40) == plain
