@@ -58,10 +58,21 @@ def remote_picture(name: str) -> bytes | Refused:
     """The picture at a place that the input itself named. Raises ``InputError`` where that cannot be reached."""
     with reading(name):
         try:
-            with open_remote(name) as file:
-                return file.read()
+            return read_remote(name)
         except FileNotFoundError as error:
             return Refused("IMAGE_MISSING", f"{name:.300}: {error}")
+
+
+def read_remote(name: str) -> bytes:
+    """A remote file whole, asked for again while its server is busy."""
+
+    def read() -> bytes:
+        fs, path = _filesystem(name)
+        with fs.open(path, "rb") as file:
+            data: bytes = file.read()
+        return data
+
+    return patiently(read, name)
 
 
 def natural(name: str) -> tuple[list[str | int], str]:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from photon.data.columns import Columns
-from photon.data.files import is_remote, reading
+from photon.data.files import is_remote, read_remote, reading
 from photon.data.parquet import ParquetSource
 from photon.data.patience import patiently
 from photon.data.row import Row, RowRef
@@ -110,15 +110,8 @@ def _fetched(cell: Any) -> Any:
     place: str = cell["path"]
     if not place.split("::")[-1].startswith(("hf://", "/", "file://")):
         return cell  # somewhere else on the network, which the manifest does not name
-    import fsspec
-
-    def read() -> bytes:
-        with fsspec.open(place, "rb") as file:
-            data: bytes = file.read()
-        return data
-
     try:
-        return {"bytes": patiently(read, place), "path": place}
+        return {"bytes": read_remote(place), "path": place}
     except FileNotFoundError:
         return cell  # the row will say that it is missing
 
