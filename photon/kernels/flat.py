@@ -44,8 +44,8 @@ def attend_stored(q: Tensor, keys: Tensor, values: Tensor, layout: FlatLayout) -
 
 
 def in_place(q: Tensor) -> bool:
-    """Whether there may be a kernel that reads pages where they lie, for queries like ``q`` [tokens, heads, dim]."""
-    return q.is_cuda and q.shape[-1] <= LARGEST_HEAD
+    """Whether there is a kernel that reads pages where they lie, for queries like ``q`` [tokens, heads, dim]."""
+    return q.is_cuda and q.shape[-1] <= LARGEST_HEAD and _on_cuda() is not attention_reference
 
 
 def store(k: Tensor, v: Tensor, keys: Tensor, values: Tensor, targets: Tensor) -> None:

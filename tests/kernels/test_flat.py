@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from photon.kernels import flat
+from photon.kernels import flat, paged
 from photon.kernels.flat import attend_flat, attention_reference
 from photon.kernels.paged import StepLayout, attend, flat_of
 from tests.kernels.flat_world import NO_PREFIX, Row, Shape, World
@@ -122,6 +122,17 @@ def test_a_prefill_on_cuda_reads_in_place_and_a_decode_by_group(monkeypatch: pyt
         q = world.q.as_subclass(OnCuda)
         attend(q, world.k, world.v, world.keys, world.values, grouped(world, 21))
     assert called == [(2, 3, 4, 16)]
+
+
+def test_a_prefill_on_cuda_without_the_kernels_gathers_a_shared_prefix_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_row: list[object] = []
+    monkeypatch.setattr(flat, "_on_cuda", lambda: attention_reference)
+    monkeypatch.setattr(paged, "attend_stored", lambda *parts: by_row.append(parts))
+    world = World([Row(5, 3, 0), Row(20, 3, 1)], [21, 21], Shape(heads=4))
+    on_cuda = attend(world.q.as_subclass(OnCuda), world.k, world.v, world.keys, world.values, grouped(world, 21))
+    on_cpu = attend(world.q, world.k, world.v, world.keys, world.values, grouped(world, 21))
+    assert torch.equal(on_cuda.as_subclass(Tensor), on_cpu)
+    assert not by_row
 
 
 def test_attend_takes_a_flat_layout() -> None:
