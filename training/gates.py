@@ -109,6 +109,22 @@ GATES = {
             decay=0.4,
             width=(0.8, 0.8),
         ),
+        Gate(
+            "g4",
+            ((MIXED, 0.55), (CROWDED, 0.2), (FEW, 0.25)),
+            steps=1800,
+            images=24,
+            asked=12,
+            seeds=400_000_000,
+            questions=16,
+            tokens=192,
+            words=1.0,
+            rate=1e-3,
+            vision_rate=6e-4,
+            warm_up=50,
+            decay=0.5,
+            width=(0.8, 0.8),
+        ),
     )
 }
 

@@ -29,6 +29,8 @@ SEEN = 8.0
 """Least side of a thing, in pixels of the crop in which the model sees it largest."""
 SEEN_DIGIT = 14.0
 """The same for the longer side of a digit."""
+SEEN_IN_CROWD = 14.0
+"""Least side in a crowd: a patch of the vision tower, which could not tell smaller things that touch from each other."""
 CROWD = 8
 """Things in a crowd at least; 20 at most."""
 TRIES = 6
@@ -230,7 +232,7 @@ def _crowd(picture: Composition, recipe: Recipe, held_out: bool, rng: np.random.
     choice, (height, width) = _Choice.of(recipe, rng), picture.size
     kind, colour = choice.pick(rng)
     in_line = rng.random() < 0.5
-    size = _least(kind, picture, recipe) * rng.uniform(1.05, 1.4)
+    size = max(_least(kind, picture, recipe), SEEN_IN_CROWD / sight(picture)) * rng.uniform(1.05, 1.4)
     for _ in range(TRIES):
         glyph = make_glyph(kind, size, 0.5 * min(picture.size), rng, outline=True, held_out=held_out)
         if _legible(glyph, picture):

@@ -1,6 +1,6 @@
 """Train the model in the box: gate by gate, from the checkpoint where there is one (``all``: from its gate on).
 
-    python training/train.py --gate g0|g1|g2|g3|all [--steps N] [--threads 1] [--device auto]
+    python training/train.py --gate g0|g1|g2|g3|g4|all [--steps N] [--threads 1] [--device auto]
 
 ``training/checkpoint`` holds what a new machine goes on from: averaged weights in half precision and ``progress.json``.
 The optimizer's state stays in ``outputs/training``, and a run on the same machine goes on from there exactly.
@@ -43,7 +43,7 @@ INSIDE = (".blocks.", "proj_mlp", "decoder.fc1")
 MUON_SHARE = 2.0
 """Muon's rate, as a share of AdamW's."""
 SEED = 1
-EVALUATED = 64
+EVALUATED = 96
 """Held-out scenes of the evaluations on the way; the report's are others (``check``)."""
 EVALUATED_FROM = 1_000_000
 
@@ -205,7 +205,7 @@ class Trainer:
     def _evaluate(self, gate: Gate, step: int) -> None:
         start = time.perf_counter()
         self.save()
-        recipe = gate.scenes[0][0] if gate.name == "g1" else MIXED if gate.name == "g3" else FEW
+        recipe = gate.scenes[0][0] if gate.name == "g1" else FEW if gate.name == "g2" else MIXED
         tally = measure(self.checkpoint, recipe, EVALUATED, first=EVALUATED_FROM)
         figures = {name: round(value, 3) for name, value in tally.figures().items() if value is not None}
         self.progress["curve"].append({"gate": gate.name, "step": step, "held out": recipe.name, **figures})

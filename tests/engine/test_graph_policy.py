@@ -116,16 +116,17 @@ def test_a_bucket_without_room_runs_eagerly_and_is_told_once(caplog: pytest.LogC
     assert engine.facts["graphs"] == {
         "rows": [1, 2], "crops": [1, 2], "missed": {"vision 5": why, "vision 4": why, "decode 4": why},
     }  # fmt: skip
+    seen: set[str] = set()  # how rows fall together hangs on the moment, so not every run has every fallback
     for _ in range(2):
         assert {result.id: micro.answer(result) for result in engine.run(asked())} == expected()
+        seen |= set(engine.statistics.graph_fallbacks)
     fallbacks = engine.statistics.graph_fallbacks
-    assert fallbacks["decode of a size that is not captured"] > 0
-    assert fallbacks["vision of a size that is not captured"] > 0
+    assert {"decode of a size that is not captured", "vision of a size that is not captured"} <= seen
     assert engine.statistics.graph_replays > 0
     assert "without one: " in engine.statistics.text()
     assert engine.statistics.as_dict()["graph_fallbacks"] == fallbacks
     told = [record.getMessage() for record in caplog.records if "without a graph" in record.getMessage()]
-    assert len(told) == len(set(told)) == 3 + len(fallbacks)
+    assert len(told) == len(set(told)) == 3 + len(seen)
     engine.close()
 
 
