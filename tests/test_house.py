@@ -24,6 +24,7 @@ FLOORS = (
     ("engine",),
     ("sim", "bench"),
     ("data",),
+    ("manifest",),
     ("job",),
     ("export", "report", "evaluate"),
     ("cli",),
@@ -158,7 +159,7 @@ def test_engine_and_job_reach_the_gpu_through_the_seam(name: str) -> None:
     ("code", "heavy"),
     [
         ("import photon, photon.cli", "torch transformers datasets pyarrow PIL pydantic ruamel"),
-        ("import photon.job.load", "torch transformers datasets pyarrow PIL"),
+        ("import photon.manifest.load", "torch transformers datasets pyarrow PIL"),
         ("import photon.engine.load, photon.job.run", "torch transformers datasets"),
     ],
 )

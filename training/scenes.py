@@ -30,7 +30,7 @@ SEEN = 8.0
 SEEN_DIGIT = 14.0
 """The same for the longer side of a digit."""
 SEEN_IN_CROWD = 14.0
-"""Least side in a crowd: a patch of the vision tower, which could not tell smaller things that touch from each other."""
+"""Least side in a crowd: a patch of the vision tower. Smaller things that touch it could not tell from each other."""
 CROWD = 8
 """Things in a crowd at least; 20 at most."""
 TRIES = 6

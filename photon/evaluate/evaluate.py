@@ -21,7 +21,7 @@ from photon.evaluate.tally import ObjectsTally, TextTally
 from photon.evaluate.truth import BoxForm, read_answer
 from photon.job.asked import OBJECT_TYPES, TEXT_TYPES, AskedTask
 from photon.job.output import RunOutput
-from photon.job.problems import nearest
+from photon.manifest.problems import nearest
 
 Tally: TypeAlias = ObjectsTally | TextTally
 _NONE = np.empty(0)

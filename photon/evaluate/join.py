@@ -21,7 +21,7 @@ from photon.errors import UsageError
 from photon.evaluate.options import TruthOptions
 from photon.evaluate.shape import class_names
 from photon.job.output import RunOutput
-from photon.job.problems import nearest
+from photon.manifest.problems import nearest
 
 
 class RowTruth(NamedTuple):

@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from photon.errors import UsageError
 from photon.job.asked import AskedTask
-from photon.job.problems import nearest
+from photon.manifest.problems import nearest
 
 _BOX_FIELDS = {"bbox", "label", "category", "x_min"}
 

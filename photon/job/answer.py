@@ -7,7 +7,7 @@ from typing import Any
 
 from photon.core import Failure, FinishReason, Result
 from photon.data.clip import clip_box, clip_point
-from photon.job.tasks import Task
+from photon.manifest.tasks import Task
 
 #: The reason that a merged answer keeps: the first of these that any of its requests ended with.
 _GRAVEST: tuple[FinishReason, ...] = ("max_objects", "length", "repetition", "stop")

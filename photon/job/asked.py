@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from photon.errors import RowError, UsageError
-from photon.job.template import Template
+from photon.manifest.template import Template
 
 OBJECT_TYPES = ("detect", "point")
 TEXT_TYPES = ("query", "caption")

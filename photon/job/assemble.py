@@ -15,7 +15,7 @@ from photon.job.answer import failed_answer, merged_answer, skipped_answer
 from photon.job.chunks import Cells
 from photon.job.outcome import Outcome
 from photon.job.questions import Asked, RequestId
-from photon.job.tasks import Task
+from photon.manifest.tasks import Task
 
 _NO_IMAGE = Failure("IMAGE_MISSING", "the image cell is null")
 

@@ -8,7 +8,7 @@ import os
 from photon.engine.load import AnyEngine, load_engine
 from photon.errors import UsageError
 from photon.images.decode import DecodePolicy
-from photon.job.manifest import Manifest
+from photon.manifest.manifest import Manifest
 
 log = logging.getLogger(__name__)
 

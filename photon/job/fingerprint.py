@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from photon.job.manifest import Manifest
-from photon.job.tasks import Task
+from photon.manifest.manifest import Manifest
+from photon.manifest.tasks import Task
 
 #: Raised whenever the code itself changes what a task with the same settings answers.
 ANSWERS_VERSION = 1

@@ -19,7 +19,7 @@ import pyarrow as pa
 from photon.data.files import reading
 from photon.errors import InputError, UsageError
 from photon.job.asked import AskedTask, tasks_of
-from photon.job.rules import RESULT_COLUMNS
+from photon.manifest.rules import RESULT_COLUMNS
 
 _PART = re.compile(r"part-(\d+)\.arrow")
 _MAGIC = b"ARROW1"  # of the IPC file form; the stream form has none

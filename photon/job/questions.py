@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from photon.core import Failure, Request
 from photon.data.row import Row
 from photon.errors import RowError
-from photon.job.tasks import Task
+from photon.manifest.tasks import Task
 
 #: (row index, task number, prompt number)
 RequestId = tuple[int, int, int]

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from photon.data.disk import sync_folder
 from photon.engine.statistics import Statistics
 from photon.job.fingerprint import digest
-from photon.job.manifest import Manifest
+from photon.manifest.manifest import Manifest
 
 SCHEMA_VERSION = 1
 State: TypeAlias = Literal["running", "finished", "over_budget", "interrupted", "failed"]

@@ -24,7 +24,6 @@ from photon.job.engine import check_adapters, open_engine
 from photon.job.fingerprint import task_fingerprint
 from photon.job.flow import Flow
 from photon.job.folder import OutputFolder
-from photon.job.manifest import Manifest
 from photon.job.outbox import Outbox
 from photon.job.progress import Progress, Silent
 from photon.job.questions import Questions
@@ -32,6 +31,7 @@ from photon.job.record import RunRecord, State
 from photon.job.sources import check_trace, open_source
 from photon.job.summary import Summary
 from photon.job.tally import Tally
+from photon.manifest.manifest import Manifest
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from photon.data.row import Source
 from photon.errors import UsageError
-from photon.job.columns import check_columns
 from photon.job.folder import OutputFolder, lies_in
-from photon.job.manifest import Input, Manifest, Urls
-from photon.job.problems import KeyPath, ManifestError, Problem
-from photon.job.rules import SOURCES
+from photon.manifest.columns import check_columns
+from photon.manifest.manifest import Input, Manifest, Urls
+from photon.manifest.problems import KeyPath, ManifestError, Problem
+from photon.manifest.rules import SOURCES
 
 
 def open_source(manifest: Manifest) -> Source:

@@ -15,7 +15,7 @@ from photon.errors import UsageError
 from photon.job.asked import OBJECT_TYPES, TEXT_TYPES, AskedTask
 from photon.job.folder import PREVIEW, PREVIEW_MARK, is_preview, result_file
 from photon.job.output import RunOutput
-from photon.job.problems import nearest
+from photon.manifest.problems import nearest
 from photon.report.answers import lines_of, marks_of
 from photon.report.draw import COLOURS, Palette, draw_marks, labels_of
 from photon.report.rows import ShownRow, sample, shown_rows

@@ -19,10 +19,10 @@ from photon.core import Failure
 from photon.data.row import Row, Source
 from photon.errors import InputError, RowError, UsageError
 from photon.images.decode import DecodePolicy, decode
-from photon.job.manifest import Manifest
 from photon.job.output import RunOutput
-from photon.job.problems import ManifestError
 from photon.job.sources import open_source
+from photon.manifest.manifest import Manifest
+from photon.manifest.problems import ManifestError
 
 if TYPE_CHECKING:
     from PIL import Image

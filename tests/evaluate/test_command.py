@@ -16,8 +16,8 @@ from photon.evaluate.chart import check_chart
 from photon.evaluate.evaluate import evaluate
 from photon.evaluate.options import TruthOptions
 from photon.evaluate.table import table
-from photon.job.load import load_manifest
 from photon.job.run import run as run_job
+from photon.manifest.load import load_manifest
 from tests.evaluate.outputs import (
     BOX,
     CAPTION,

@@ -8,10 +8,10 @@ import os
 import sys
 from pathlib import Path
 
-from photon.job.load import load_manifest
 from photon.job.progress import Silent
 from photon.job.run import run
 from photon.job.tally import Tally
+from photon.manifest.load import load_manifest
 
 
 class MemoryWatch(Silent):

@@ -11,7 +11,7 @@ from photon.data.row import Row, RowRef
 from photon.job.assemble import Assembler
 from photon.job.outcome import Outcome
 from photon.job.questions import Questions
-from photon.job.tasks import CaptionTask, DetectTask, PointTask, Task
+from photon.manifest.tasks import CaptionTask, DetectTask, PointTask, Task
 
 TASKS: tuple[Task, ...] = (
     DetectTask(name="things", type="detect", objects=("cat", "dog", "{other}")),

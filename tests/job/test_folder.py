@@ -12,8 +12,8 @@ import pytest
 
 from photon.errors import OutputError
 from photon.job.folder import OutputFolder
-from photon.job.load import load_manifest
 from photon.job.record import RunRecord
+from photon.manifest.load import load_manifest
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from photon.errors import UsageError
-from photon.job.load import load_manifest
 from photon.job.run import run
 from photon.job.sources import open_source
+from photon.manifest.load import load_manifest
 from tests.data.fake_hub import Hub, serve
 from tests.data.fake_web import Web, serve_web
 from tests.data.pictures import digest, picture, pictures

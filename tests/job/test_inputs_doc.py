@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from photon.job.load import load_manifest
 from photon.job.run import run
+from photon.manifest.load import load_manifest
 from tests.data.fake_web import Web, serve_web
 from tests.data.pictures import pictures
 from tests.data.tars import write_tar

@@ -20,9 +20,9 @@ import pytest
 from PIL import Image
 
 from photon.images.decode import DecodePolicy, decode
-from photon.job.load import load_manifest
 from photon.job.run import run
 from photon.job.summary import Summary
+from photon.manifest.load import load_manifest
 from photon.models import resample
 from tests.images.pictures import black_png, encode, jpeg_that_says
 from tests.job.inputs import write_parquet

@@ -5,7 +5,7 @@ from typing import Any
 from photon.core import Image
 from photon.data.row import Row, RowRef
 from photon.job.questions import Asked, Questions
-from photon.job.tasks import CaptionTask, DetectTask, PointTask, QueryTask, Task
+from photon.manifest.tasks import CaptionTask, DetectTask, PointTask, QueryTask, Task
 
 DETECT = DetectTask(name="things", type="detect", objects=("cat", "{other}"), max_objects=7)
 POINT = PointTask(name="spots", type="point", objects=("eye",))

@@ -18,10 +18,10 @@ from photon.data.parquet import ParquetSource
 from photon.data.writer import PartWriter
 from photon.errors import EngineError, InputError, OutputError, UsageError
 from photon.job.engine import open_engine
-from photon.job.load import load_manifest
 from photon.job.progress import Bar
 from photon.job.run import run
 from photon.job.summary import Summary
+from photon.manifest.load import load_manifest
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 from tests.reference import ADAPTER

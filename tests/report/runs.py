@@ -13,8 +13,8 @@ from PIL import Image
 from photon.core import Box, Failure, Point, Request, Result
 from photon.errors import ImageError
 from photon.images.decode import DecodePolicy, decode
-from photon.job.load import load_manifest
 from photon.job.run import run
+from photon.manifest.load import load_manifest
 
 TASKS = """
   - {name: things, type: detect, objects: [cat, dog]}

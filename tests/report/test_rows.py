@@ -249,8 +249,8 @@ def test_the_policy_is_the_manifest_s(manifest_file: Write) -> None:
 
 
 def test_a_run_without_a_model(manifest_file: Write) -> None:
-    from photon.job.load import load_manifest
     from photon.job.run import run
+    from photon.manifest.load import load_manifest
 
     write_parquet(Path("rows.parquet"), [plain(0)])
     run(load_manifest(manifest_file()))

@@ -15,9 +15,9 @@ import pytest
 
 import photon
 from photon.core import Box, Request, Result, SkillName
-from photon.job.load import load_manifest
 from photon.job.questions import Questions
 from photon.job.sources import open_source
+from photon.manifest.load import load_manifest
 from photon.skills.repetition import iou
 from training.scene import COLOURS, SHAPES
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
-from photon.job.document import Document
-from photon.job.rules import broken_rules
-from photon.job.section import Auto, Section, Text, Texts, listed
-from photon.job.tasks import Task
+from photon.manifest.document import Document
+from photon.manifest.rules import broken_rules
+from photon.manifest.section import Auto, Section, Text, Texts, listed
+from photon.manifest.tasks import Task
 
 
 class Urls(Section):

@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from photon.errors import UsageError
-from photon.job.document import Document
-from photon.job.load import load_manifest, parse_manifest
-from photon.job.manifest import Manifest
-from photon.job.paths import BUILT_IN
-from photon.job.problems import ManifestError
+from photon.manifest.document import Document
+from photon.manifest.load import load_manifest, parse_manifest
+from photon.manifest.manifest import Manifest
+from photon.manifest.paths import BUILT_IN
+from photon.manifest.problems import ManifestError
 
 HERE = "<here>"
 GOOD = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from photon.job.manifest import Manifest
-from photon.job.problems import KeyPath, ManifestError, Problem, nearest
+from photon.manifest.manifest import Manifest
+from photon.manifest.problems import KeyPath, ManifestError, Problem, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa

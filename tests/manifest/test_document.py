@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from photon.errors import UsageError
-from photon.job.document import Document, plain_scalar
-from photon.job.problems import ManifestError
+from photon.manifest.document import Document, plain_scalar
+from photon.manifest.problems import ManifestError
 
 
 @pytest.mark.parametrize(

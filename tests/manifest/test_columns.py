@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from photon.errors import InputError, UsageError
-from photon.job.columns import check_columns
-from photon.job.load import load_manifest
-from photon.job.manifest import Manifest
-from photon.job.problems import ManifestError
 from photon.job.sources import open_source
+from photon.manifest.columns import check_columns
+from photon.manifest.load import load_manifest
+from photon.manifest.manifest import Manifest
+from photon.manifest.problems import ManifestError
 from tests.job.inputs import png, write_parquet
 
 TEXT = """\

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from photon.errors import RowError
-from photon.job.template import Template
+from photon.manifest.template import Template
 
 
 @pytest.mark.parametrize(

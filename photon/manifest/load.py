@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from photon.job.complaints import problems_of
-from photon.job.document import Document
-from photon.job.manifest import Manifest
-from photon.job.paths import missing_paths
-from photon.job.problems import ManifestError, Problem
-from photon.job.rules import broken_rules
+from photon.manifest.complaints import problems_of
+from photon.manifest.document import Document
+from photon.manifest.manifest import Manifest
+from photon.manifest.paths import missing_paths
+from photon.manifest.problems import ManifestError, Problem
+from photon.manifest.rules import broken_rules
 
 
 def load_manifest(path: str | Path) -> Manifest:

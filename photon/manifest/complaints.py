@@ -11,11 +11,11 @@ from typing import Any, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from photon.job.document import Document
-from photon.job.manifest import Manifest
-from photon.job.problems import KeyPath, Problem, nearest
-from photon.job.section import Section
-from photon.job.tasks import TASK_TYPES
+from photon.manifest.document import Document
+from photon.manifest.manifest import Manifest
+from photon.manifest.problems import KeyPath, Problem, nearest
+from photon.manifest.section import Section
+from photon.manifest.tasks import TASK_TYPES
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from photon.errors import UsageError
-from photon.job.problems import KeyPath, ManifestError, Problem
+from photon.manifest.problems import KeyPath, ManifestError, Problem
 
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")

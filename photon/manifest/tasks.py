@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from photon.core import SpatialRef
-from photon.job.section import Section, Text, several
-from photon.job.template import Template
+from photon.manifest.section import Section, Text, several
+from photon.manifest.template import Template
 
 _NAME = re.compile(r"[\w-]+")
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from photon.job.problems import KeyPath, nearest
+from photon.manifest.problems import KeyPath, nearest
 
 BUILT_IN = ("photon://shapes", "photon://tiny", "photon://null")
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from photon.job.problems import KeyPath, nearest
+from photon.manifest.problems import KeyPath, nearest
 
 SOURCES = ("parquet", "arrow", "folder", "webdataset", "hub")
 _EXAMPLES = {

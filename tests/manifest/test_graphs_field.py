@@ -10,8 +10,8 @@ import pytest
 
 from photon.errors import UsageError
 from photon.job import engine as job_engine
-from photon.job.load import load_manifest
-from photon.job.problems import ManifestError
+from photon.manifest.load import load_manifest
+from photon.manifest.problems import ManifestError
 
 
 @pytest.mark.parametrize(("said", "meant"), [("", "auto"), ("graphs: auto", "auto"), ("graphs: true", True),

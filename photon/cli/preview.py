@@ -1,0 +1,35 @@
+"""``photon-batch preview``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from photon.cli.app import OutputPath, app
+from photon.cli.tell import errors_told
+
+
+@app.command()
+def preview(
+    output: OutputPath,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to, a .png; by default OUTPUT/preview.png.")
+    ] = None,
+    rows: Annotated[int, typer.Option(help="Draw so many rows, spread over the whole output.")] = 12,
+    columns: Annotated[int, typer.Option(help="Pictures side by side.")] = 4,
+    task: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="This task's answers alone; repeatable.")
+    ] = None,
+    min_score: Annotated[float, typer.Option(help="Leave out boxes and points below this score.")] = 0.0,
+    failed: Annotated[bool, typer.Option("--failed", help="Draw failed rows alone.")] = False,
+    seed: Annotated[int, typer.Option(help="Another one draws other rows.")] = 0,
+) -> None:
+    """Draw a sample of a run's answers on their pictures, as one PNG."""
+    with errors_told(False):
+        from photon.report.preview import PreviewOptions, write_preview
+
+        options = PreviewOptions(rows, columns, tuple(task or ()), min_score, failed, seed)
+        made = write_preview(output, out, options)
+    typer.echo(made.text(), err=True)
