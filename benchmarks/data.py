@@ -37,7 +37,8 @@ from stages import busy_elsewhere, commit, machine, photos, reading, writing
 from photon.core import Image, ImageInfo
 from photon.engine.null import NullEngine
 from photon.images.decode import DecodePolicy, decode
-from photon.job.run import CHUNK_ROWS, run
+from photon.job.measure import CHUNK_ROWS
+from photon.job.run import run
 from photon.manifest.manifest import Manifest
 from photon.models.config import VisionConfig
 from photon.models.tiling import canvas_size, crop_count, cut_crops, select_tiling

@@ -34,7 +34,8 @@ from photon.data.parquet import ParquetSource
 from photon.data.schema import TaskColumn, result_schema
 from photon.data.writer import PartWriter
 from photon.images.decode import DecodePolicy, decode
-from photon.job.run import CHUNK_ROWS, run
+from photon.job.measure import CHUNK_ROWS
+from photon.job.run import run
 from photon.manifest.manifest import Manifest
 from photon.models.config import VisionConfig
 from photon.models.tiling import crop_count, cut_crops, select_tiling

@@ -190,10 +190,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request has no answer: a stable ``code`` such as IMAGE_TRUNCATED, and a message for people."""
+    """Why a request has no answer: a stable ``code`` such as IMAGE_TRUNCATED, and a message for people.
+
+    ``sample``: the first MiB of a picture that could not be read.
+    """
 
     code: str
     message: str
+    sample: bytes | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

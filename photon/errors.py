@@ -2,6 +2,7 @@
 
 PhotonError
 ├── UsageError       exit 2   wrong manifest, arguments, model or settings, or memory too small for them
+│   └── DeviceMemoryError     the device's memory ran out under way
 ├── InputError       exit 4   the input cannot be reached
 ├── OutputError      exit 5   the output cannot be written, or is not ours
 ├── EngineError      exit 70  the engine cannot go on
@@ -33,6 +34,10 @@ class OutputError(PhotonError):
     exit_code = 5
 
 
+class DeviceMemoryError(UsageError):
+    """The device's memory ran out under way; a smaller batch may fit."""
+
+
 class EngineError(PhotonError):
     exit_code = 70
 
@@ -42,11 +47,13 @@ class StallError(EngineError):
 
 
 class RowError(PhotonError):
-    """One row's failure. ``code`` is stable and upper case; the message is for people."""
+    """One row's failure. ``code`` is stable and upper case; the message is for people. ``sample``: the beginning of
+    the bytes that could not be read."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, sample: bytes | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.sample = sample
 
 
 class ImageError(RowError):

@@ -173,7 +173,7 @@ def test_help_and_version() -> None:
 @pytest.mark.usefixtures("rows")
 def test_a_bug_keeps_its_traceback(manifest_file: Write) -> None:
     manifest_file()
-    broken = "import photon.job.run as r; r.Tally = None; from photon.cli import main; main()"
+    broken = "import photon.manifest.load as l; l.load_manifest = None; from photon.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", broken, "run", "m.yaml"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
@@ -183,7 +183,7 @@ def test_a_bug_keeps_its_traceback(manifest_file: Write) -> None:
 @pytest.mark.parametrize("command", ["run", "validate"])
 def test_ctrl_c_before_anything_is_written(manifest_file: Write, command: str) -> None:
     manifest_file()
-    broken = "import photon.manifest.load as l; l.load_manifest = lambda p: (_ for _ in ()).throw(KeyboardInterrupt); "
+    broken = "import photon.manifest.load as l; l.load_manifest = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt); "
     script = broken + COMMAND[-1]
     done = subprocess.run(
         [sys.executable, "-c", script, command, "m.yaml"], capture_output=True, text=True, check=False

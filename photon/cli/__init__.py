@@ -1,26 +1,58 @@
 """photon-batch: each command is one call into the library, in a file of its own.
 
-Standard output carries what was asked for by --json, --help or --version and the tables of ``simulate``, ``eval`` and
-``bench``, and nothing else; messages, the progress bar and the summary go to standard error.
+Standard output carries what was asked for: --json, --help, --version, --show-resolved, a schema, and the tables of
+``simulate``, ``eval`` and ``bench``; messages, the progress bar and the summary go to standard error.
 Exit codes are those of ``photon.errors``, 3 for too many failed rows, 130 for an interrupt.
 """
 
 from __future__ import annotations
 
+import sys
+
+import typer
+
 # isort: off
 # In the order of --help.
 from photon.cli import run as run
 from photon.cli import validate as validate
+from photon.cli import init as init
+from photon.cli import schema as schema
 from photon.cli import preview as preview
+from photon.cli import report as report
 from photon.cli import evaluate as evaluate
+from photon.cli import export as export
+from photon.cli import correct as correct
 from photon.cli import simulate as simulate
 from photon.cli import bench as bench
 
 # isort: on
 from photon.cli.app import app as app
-from photon.cli.tell import PROGRAM
+from photon.cli.log import PROGRAM, set_up_log
+from photon.cli.tell import INTERRUPTED, complain
 
 
 def main() -> None:
     """The console script."""
-    app(prog_name=PROGRAM)
+    set_up_log(quiet=True)  # for commands that do not ask how much to say
+    try:
+        code = app(prog_name=PROGRAM, standalone_mode=False)
+    except typer.Abort:
+        complain("interrupted")
+        code = INTERRUPTED
+    except Exception as error:
+        # A wrong command line. By its method, as the class is typer's own in some versions and click's in others.
+        if not hasattr(error, "format_message"):
+            raise
+        _tell_usage(error, str(error.format_message()))
+        code = getattr(error, "exit_code", 2)
+    sys.exit(code)
+
+
+def _tell_usage(error: Exception, message: str) -> None:
+    """A wrong command line in the form of all our errors; a bare command with its help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(message, err=True)
+        return
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else PROGRAM
+    complain(f"{message[:1].lower()}{message[1:].rstrip('.')}; see {command} --help")

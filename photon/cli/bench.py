@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from photon.cli.app import Json, app
+from photon.cli.app import Json, app, examples
 from photon.cli.tell import errors_told, print_json
 
 bench = typer.Typer(help="Measure on this machine.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 
-@bench.command("decode")
+@bench.command("decode", epilog=examples("bench decode --modes eager --tokens 32"))
 def bench_decode(
     model: Annotated[str, typer.Option(help="A folder, a hub id with --revision, or photon://tiny.")] = "photon://tiny",
     revision: Annotated[str | None, typer.Option(help="Commit or tag of a hub id.")] = None,

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from photon.cli.app import OutputPath, app
-from photon.cli.tell import errors_told, print_json
+from photon.cli.app import LogForm, OutputPath, Quiet, Verbose, app, examples
+from photon.cli.log import LogFormat, set_up_log
+from photon.cli.tell import errors_told, print_json, say
 
 
-@app.command("eval")
+@app.command("eval", epilog=examples("eval outputs/cars --truth truth --json figures.json"))
 def evaluate(
     output: OutputPath,
     truth: Annotated[str, typer.Option(metavar="COLUMN", help="The column with what is right; see docs/evaluate.md.")],
@@ -30,8 +31,12 @@ def evaluate(
         Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON; - for standard output.")
     ] = None,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figures as .png or .svg.")] = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    log_format: LogForm = LogFormat.TEXT,
 ) -> None:
     """Hold a run's answers against truth: precision, recall, F1, AP, hits, exact matches, by task and class."""
+    set_up_log(verbose, quiet, log_format)
     as_json = json_file is not None and str(json_file) == "-"
     with errors_told(as_json):
         from photon.evaluate.evaluate import evaluate as judge
@@ -56,6 +61,9 @@ def evaluate(
             write_chart(report, picture)
     from photon.evaluate.table import table
 
-    typer.echo(table(report), err=as_json)
-    if as_json:
-        print_json(report.as_dict())
+    if not as_json:
+        typer.echo(table(report))
+        return
+    if not quiet:
+        say(table(report))
+    print_json(report.as_dict())

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from photon.cli.app import OutputPath, app
-from photon.cli.tell import errors_told
+from photon.cli.app import LogForm, OutputPath, Quiet, Verbose, app, examples
+from photon.cli.log import LogFormat, set_up_log
+from photon.cli.tell import errors_told, say
 
 
-@app.command()
+@app.command(epilog=examples("preview outputs/cars", "preview outputs/cars --failed --out failed.png"))
 def preview(
     output: OutputPath,
     out: Annotated[
@@ -25,11 +26,16 @@ def preview(
     min_score: Annotated[float, typer.Option(help="Leave out boxes and points below this score.")] = 0.0,
     failed: Annotated[bool, typer.Option("--failed", help="Draw failed rows alone.")] = False,
     seed: Annotated[int, typer.Option(help="Another one draws other rows.")] = 0,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    log_format: LogForm = LogFormat.TEXT,
 ) -> None:
     """Draw a sample of a run's answers on their pictures, as one PNG."""
+    set_up_log(verbose, quiet, log_format)
     with errors_told(False):
         from photon.report.preview import PreviewOptions, write_preview
 
         options = PreviewOptions(rows, columns, tuple(task or ()), min_score, failed, seed)
         made = write_preview(output, out, options)
-    typer.echo(made.text(), err=True)
+    if not quiet:
+        say(made.text())

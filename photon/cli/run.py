@@ -2,41 +2,81 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from photon.cli.app import Json, ManifestPath, app
-from photon.cli.tell import errors_told, print_json, set_up_log
+from photon.cli.app import Json, LogForm, ManifestPath, Quiet, Sets, Verbose, app, examples
+from photon.cli.log import LogFormat, LogStream, set_up_log, terminal_columns
+from photon.cli.tell import errors_told, print_json, say
+
+_EXAMPLES = examples(
+    "run cars.yaml --limit 20",
+    "run cars.yaml --set tasks.0.max_objects=100",
+)
 
 
-@app.command()
+@app.command(epilog=_EXAMPLES)
 def run(
     manifest: ManifestPath,
+    sets: Sets = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Replace the results of an earlier run.")] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="i/N", help="Do this part of N; by default what Slurm or torchrun says."),
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask failed rows again.")] = False,
+    code: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="With --retry-failed: those of this code alone; repeatable."),
+    ] = None,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="End at the first row that fails.")] = False,
+    steal: Annotated[bool, typer.Option("--steal", help="Take the shard from a process that is gone.")] = False,
+    grace: Annotated[float, typer.Option(help="Seconds to finish what is in flight when asked to stop.")] = 45.0,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what each step did, for https://ui.perfetto.dev.")
     ] = None,
     as_json: Json = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Show no bar and no progress lines.")] = False,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say only what went wrong.")] = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    log_format: LogForm = LogFormat.TEXT,
 ) -> None:
-    """Ask a manifest's tasks of every row of its input and write the answers."""
-    set_up_log(verbose, quiet)
+    """Ask a manifest's tasks of every row and write the answers."""
+    set_up_log(verbose, quiet, log_format)
     with errors_told(as_json):
         from photon.manifest.load import load_manifest
 
-        loaded = load_manifest(manifest)
+        loaded = load_manifest(manifest, sets or ())
         from photon.job.progress import progress_for
         from photon.job.run import run as run_job
+        from photon.job.shard import shard_from
+        from photon.job.stop import Abandoned, Stop
 
-        shown = progress_for(shown=not (no_progress or quiet))
-        summary = run_job(loaded, limit=limit, fresh=fresh, progress=shown, trace=trace)
+        stream = LogStream() if log_format is LogFormat.JSON else None
+        shown = progress_for(stream, shown=not (no_progress or quiet))
+        retry = None if not retry_failed else frozenset(code or ())
+        try:
+            with Stop(grace) as stop:
+                summary = run_job(
+                    loaded,
+                    limit=limit,
+                    shard=shard_from(shard, os.environ),
+                    fresh=fresh,
+                    retry=retry,
+                    fail_fast=fail_fast,
+                    steal=steal,
+                    trace=trace,
+                    progress=shown,
+                    stop=stop,
+                )
+        except Abandoned as error:  # before anything was begun
+            raise typer.Exit(error.exit_code) from None
     if not quiet:
-        typer.echo(summary.text(), err=True)
+        say(summary.text(terminal_columns()))
     if as_json:
         print_json(summary.as_dict())
     raise typer.Exit(summary.exit_code)

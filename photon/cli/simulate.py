@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from photon.cli.app import Json, app
+from photon.cli.app import Json, app, examples
 from photon.cli.tell import errors_told, print_json
 
 
-@app.command()
+@app.command(epilog=examples("simulate --mix detect --questions 8"))
 def simulate(
     profile: Annotated[str, typer.Option(help="The card: 3090, h100, h200 or b200.")] = "b200",
     mix: Annotated[str, typer.Option(help="What is asked: text, detect or point.")] = "text",

@@ -1,4 +1,4 @@
-"""What commands say and how they end: errors with their exit codes, JSON, log lines that leave a bar whole."""
+"""What commands say and how they end: errors with their exit codes, JSON, and what a person reads at the end."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import typer
 
+from photon.cli.log import PROGRAM, logs_json, painted
 from photon.errors import PhotonError
 
-PROGRAM = "photon-batch"
 INTERRUPTED = 130
+log = logging.getLogger("photon.cli")
 
 
 @contextmanager
@@ -25,37 +26,34 @@ def errors_told(as_json: bool) -> Iterator[None]:
     except PhotonError as error:
         message, code = str(error), error.exit_code
         problems = [
-            {"line": problem.line, "key": problem.key, "message": problem.message}
+            {"line": problem.line, "origin": problem.origin, "key": problem.key, "message": problem.message}
             for problem in getattr(error, "problems", ())
         ]
     except KeyboardInterrupt as error:
         message, code, problems = "; ".join(["interrupted", *getattr(error, "__notes__", ())]), INTERRUPTED, []
     else:
         return
-    typer.echo(f"{PROGRAM}: error: {message}", err=True)
+    complain(message)
     if as_json:
         print_json({"error": message, "exit_code": code, "problems": problems})
     raise typer.Exit(code)
 
 
+def complain(message: str) -> None:
+    """The one form of an error: the program, the word, then what is wrong, where, and what to do."""
+    if logs_json():
+        log.error(message)
+    else:
+        typer.echo(f"{PROGRAM}: {painted('error:', 'red')} {message}", err=True)
+
+
+def say(text: str) -> None:
+    """What a person is told at the end, on standard error."""
+    if logs_json():
+        log.info(text)
+    else:
+        typer.echo(text, err=True)
+
+
 def print_json(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value, default=str) + "\n")
-
-
-def set_up_log(verbose: bool, quiet: bool) -> None:
-    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    handler = BarFriendlyHandler()
-    handler.setFormatter(logging.Formatter(f"{PROGRAM}: %(message)s"))
-    log = logging.getLogger("photon")
-    log.handlers[:] = [handler]
-    log.setLevel(level)
-    log.propagate = False
-
-
-class BarFriendlyHandler(logging.Handler):
-    """Log lines on standard error that leave a progress bar whole."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        from tqdm import tqdm
-
-        tqdm.write(self.format(record), file=sys.stderr)

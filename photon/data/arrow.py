@@ -15,6 +15,7 @@ from photon.data.cells import NumberedCells, cells_of
 from photon.data.columns import Columns
 from photon.data.files import expand, is_remote, reading
 from photon.data.grouped import GroupedFiles, Groups
+from photon.data.unit import Unit
 from photon.errors import UsageError
 
 _FILE_MAGIC = b"ARROW1"  # the stream form has none
@@ -28,12 +29,17 @@ class ArrowSource(GroupedFiles):
     """
 
     def __init__(
-        self, patterns: Sequence[str], *, image: str, id: str | None = None, columns: Sequence[str] = ()
+        self,
+        patterns: Sequence[str],
+        *,
+        image: str,
+        id: str | None = None,
+        columns: Sequence[str] = (),
+        units: Sequence[Unit] | None = None,
     ) -> None:
         names = [patterns] if isinstance(patterns, str) else patterns
-        super().__init__(
-            expand([file for name in names for file in _saved_files(name)]), Columns(image, id, tuple(columns))
-        )
+        files = expand([file for name in names for file in _saved_files(name)]) if units is None else ()
+        super().__init__(files, Columns(image, id, tuple(columns)), units)
 
     @contextmanager
     def _open(self, file: str) -> Iterator[Groups]:
@@ -82,6 +88,9 @@ class _Batches:
         # Compressed batches are decompressed to be counted: then better those of a slim column.
         slim = [field.name for field in self.schema if pat.is_primitive(field.type)][:1]
         return [batch.num_rows for batch in self._all(slim or self.schema.names[:1])]
+
+    def weights(self) -> Sequence[int]:
+        return ()
 
     def cells(self, group: int, columns: Sequence[str], first: int) -> Iterator[NumberedCells]:
         return cells_of(self._batches(group, columns), columns, first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,44 @@ def sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
             raise
+
+
+def create(path: Path, text: str) -> bool:
+    """A new file, there with all of ``text`` or not at all, for good. False where there is one of that name already.
+    Raises ``OSError``."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        _write_new(beside, text)
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without hard links
+            _write_new(path, text)
+    except FileExistsError:
+        return False
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return True
+
+
+def replace(path: Path, text: str) -> None:
+    """``path`` with ``text`` in it, in one step and for good: a reader sees the old or the new. Raises ``OSError``."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        _write_new(beside, text)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _write_new(path: Path, text: str) -> None:
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TypeAlias
@@ -14,6 +14,7 @@ from photon.core import Image
 from photon.data.download import Downloader, FetchPolicy
 from photon.data.refused import Refused
 from photon.data.row import Row, Source
+from photon.data.unit import Unit
 from photon.errors import ImageError
 
 _HELD_BYTES = 128 << 20
@@ -31,26 +32,29 @@ class Fetched:
     """
 
     def __init__(self, source: Source, policy: FetchPolicy) -> None:
-        self._source = source
+        self.inner = source
         self._policy = policy
 
     @property
     def schema(self) -> pa.Schema:
-        return self._source.schema
+        return self.inner.schema
 
     @property
     def files(self) -> Sequence[str]:
-        return self._source.files
+        return self.inner.files
 
     def count(self) -> int | None:
-        return self._source.count()
+        return self.inner.count()
+
+    def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
+        return self.inner.units(known)
 
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         ahead: _Ahead = deque()
         downloader = Downloader(self._policy)
         pool = ThreadPoolExecutor(self._policy.parallel, thread_name_prefix="fetch")
         try:
-            for row in self._source.rows(limit, start=start):
+            for row in self.inner.rows(limit, start=start):
                 while (full := self._is_full(ahead)) or len(flying := _flying(ahead)) >= self._policy.parallel:
                     if full or ahead[0][1] not in flying:
                         yield _finished(*ahead.popleft())

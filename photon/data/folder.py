@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from photon.core import Image
 from photon.data.columns import Columns
 from photon.data.files import is_remote, natural, reading
 from photon.data.row import Row, RowRef
+from photon.data.unit import Stamp, Unit, glance
 from photon.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -46,9 +47,19 @@ class FolderSource:
     """
 
     def __init__(
-        self, folders: Sequence[str], *, image: str = "image", id: str | None = None, columns: Sequence[str] = ()
+        self,
+        folders: Sequence[str],
+        *,
+        image: str = "image",
+        id: str | None = None,
+        columns: Sequence[str] = (),
+        units: Iterable[Unit] | None = None,
     ) -> None:
+        """``units``: the pictures, in their order, in place of what the folders hold now; nothing is looked up then."""
         self._columns = Columns(image, id, tuple(columns))
+        if units is not None:
+            self._pictures = [_Picture(unit.root, unit.name) for unit in units]
+            return
         roots = _roots([folders] if isinstance(folders, str) else folders)
         self._columns.check(_SCHEMA, "a folder of pictures")
         if image != "image":
@@ -65,6 +76,9 @@ class FolderSource:
 
     def count(self) -> int:
         return len(self._pictures)
+
+    def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
+        return [Unit(name, (1,), (), _stamp(os.path.join(root, name)), root) for root, name in self._pictures]
 
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         stop = len(self._pictures) if limit is None else min(start + limit, len(self._pictures))
@@ -128,6 +142,13 @@ def _walk(root: str, folder: str, above: tuple[tuple[int, int], ...], left_out: 
             yield name  # a link that leads nowhere too: the row will say that it is missing
         else:
             left_out["not named as a picture"] += 1
+
+
+def _stamp(picture: str) -> Stamp | None:
+    try:
+        return glance(picture)
+    except OSError:  # a link that leads nowhere: the row will say so
+        return None
 
 
 def _shown(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from photon.data.cells import NumberedCells
 from photon.data.columns import Columns
 from photon.data.files import is_remote, reading
 from photon.data.row import Row, RowRef
+from photon.data.unit import Unit, glance, stamp_of
 from photon.errors import InputError
 
 
@@ -25,6 +26,9 @@ class Groups(Protocol):
     def sizes(self) -> Sequence[int]:
         """Rows per group, without reading them where the format allows."""
 
+    def weights(self) -> Sequence[int]:
+        """Bytes per group, or nothing where the format does not say."""
+
     def cells(self, group: int, columns: Sequence[str], first: int) -> Iterator[NumberedCells]:
         """The rows of a group from number ``first`` on, lazily, in bounded memory. A cell that cannot be read is
         ``Unreadable``. Groups are asked for in ascending order."""
@@ -36,14 +40,20 @@ class GroupedFiles:
     Files are opened when their rows or sizes are first asked for, except the first, whose schema counts for all.
     """
 
-    def __init__(self, files: Sequence[str], columns: Columns) -> None:
-        """Raises ``InputError`` or ``UsageError`` about the first file."""
-        self._files = list(files)
+    def __init__(self, files: Sequence[str], columns: Columns, units: Sequence[Unit] | None = None) -> None:
+        """``units`` stand in for ``files`` and tell their sizes, so that none has to be opened to be passed over; one
+        that is gone is missed when it is read. Raises ``InputError`` or ``UsageError`` about the first file."""
+        self._files = list(files) if units is None else [unit.name for unit in units]
         self._columns = columns
         self._sizes: dict[str, tuple[int, ...]] = {}
         self._schema: pa.Schema | None = None
-        with reading(self._files[0]), self._open(self._files[0]) as groups:
-            self._check(self._files[0], groups)
+        self.know(units or ())
+        self._planned = set(self._sizes)  # and not looked into yet
+        first = self._files[0]
+        if units is not None:
+            first = next((file for file in self._files if is_remote(file) or os.path.exists(file)), first)
+        with reading(first), self._open(first) as groups:
+            self._check(first, groups)
 
     def _open(self, file: str) -> AbstractContextManager[Groups]:
         raise NotImplementedError
@@ -63,6 +73,17 @@ class GroupedFiles:
                     self._check(file, groups)
         return sum(sum(self._sizes[file]) for file in self._files)
 
+    def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
+        """Every file is opened, but for those that are as they were when ``known``. Raises ``InputError`` for one that
+        cannot be read."""
+        made = [self._unit(file, (known or {}).get(file)) for file in self._files]
+        self.know(made)
+        return made
+
+    def know(self, units: Iterable[Unit]) -> None:
+        """Takes the sizes of files from ``units``."""
+        self._sizes.update((unit.name, unit.groups) for unit in units if unit.groups is not None)
+
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         stop = float("inf") if limit is None else start + limit
         index = 0  # of the first row of what comes next
@@ -78,6 +99,23 @@ class GroupedFiles:
                 if row.index + 1 >= stop:  # not one row further: a sample does not depend on what it leaves out
                     return
             index += sum(self._sizes[file])
+
+    def _unit(self, file: str, known: Unit | None) -> Unit:
+        if known is not None and self._is_untouched(file, known):
+            return known
+        with reading(file), self._open(file) as groups:
+            self._columns.check(groups.schema, file, self._schema)
+            sizes = self._sizes[file] = tuple(groups.sizes())
+            weights = tuple(groups.weights())
+        with reading(file):
+            return Unit(file, sizes, weights, None if is_remote(file) else stamp_of(file))
+
+    @staticmethod
+    def _is_untouched(file: str, known: Unit) -> bool:
+        if known.stamp is None:  # its name holds its revision
+            return True
+        with reading(file):
+            return not is_remote(file) and known.stamp.same_as(glance(file))
 
     def _rows_of(self, file: str, index: int, start: int) -> Iterator[Row]:
         """The rows of a file whose first row has ``index``, from ``start`` on."""
@@ -110,5 +148,10 @@ class GroupedFiles:
         self._columns.check(groups.schema, file, self._schema)
         if self._schema is None:
             self._schema = groups.schema
-        if file not in self._sizes:
+        known = self._sizes.get(file)
+        if known is None:
             self._sizes[file] = tuple(groups.sizes())
+        elif file in self._planned:
+            self._planned.remove(file)
+            if tuple(groups.sizes())[: len(known)] != known:
+                raise InputError(f"{file} does not hold the rows any more that it was planned with; put it back")

@@ -21,6 +21,7 @@ from photon.data.files import is_remote, read_remote, reading
 from photon.data.parquet import ParquetSource
 from photon.data.patience import patiently
 from photon.data.row import Row, RowRef
+from photon.data.unit import Unit
 from photon.errors import InputError, PhotonError, UsageError
 
 _OURS = ("path", "name", "split", "revision", "streaming", "trust_remote_code", "cache_dir")
@@ -71,6 +72,14 @@ class HubSource:
     def count(self) -> int | None:
         return self._source.count()
 
+    def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
+        return self._source.units(known)
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the data set is read as Parquet files, which ``units`` names."""
+        return isinstance(self._source, ParquetSource)
+
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         return self._source.rows(limit, start=start)
 
@@ -90,6 +99,9 @@ class _StreamedSource:
 
     def count(self) -> None:
         return None  # what a data set's card says is not always so
+
+    def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
+        return [Unit(self._label, None)]
 
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         with reading(self._label):

@@ -13,6 +13,7 @@ from photon.data.cells import NumberedCells, cells_of
 from photon.data.columns import Columns
 from photon.data.files import expand, is_remote, open_remote
 from photon.data.grouped import GroupedFiles, Groups
+from photon.data.unit import Unit
 
 log = logging.getLogger(__name__)
 
@@ -26,15 +27,21 @@ class ParquetSource(GroupedFiles):
     """A ``Source`` over the Parquet files that ``patterns`` name.
 
     ``image`` is a column of binary, of {bytes, path} structs or of paths (relative to their file's folder); ``id`` and
-    ``columns`` name further columns. Only these are read. Raises ``UsageError`` for a pattern that matches nothing
-    and for a missing or unfit column, ``InputError`` for a file that cannot be read.
+    ``columns`` name further columns. Only these are read. ``units`` as in ``GroupedFiles``. Raises ``UsageError`` for a
+    pattern that matches nothing and for a missing or unfit column, ``InputError`` for a file that cannot be read.
     """
 
     def __init__(
-        self, patterns: Sequence[str], *, image: str, id: str | None = None, columns: Sequence[str] = ()
+        self,
+        patterns: Sequence[str],
+        *,
+        image: str,
+        id: str | None = None,
+        columns: Sequence[str] = (),
+        units: Sequence[Unit] | None = None,
     ) -> None:
         self._warned = False
-        super().__init__(expand(patterns), Columns(image, id, tuple(columns)))
+        super().__init__(expand(patterns) if units is None else (), Columns(image, id, tuple(columns)), units)
 
     @contextmanager
     def _open(self, file: str) -> Iterator[Groups]:
@@ -64,6 +71,10 @@ class _RowGroups:
     def sizes(self) -> Sequence[int]:
         metadata = self._parquet.metadata
         return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+    def weights(self) -> Sequence[int]:
+        metadata = self._parquet.metadata
+        return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
 
     def large(self) -> tuple[int, int] | None:
         """Number and bytes of the first row group that is too large for comfort."""

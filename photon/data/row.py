@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from photon.core import Failure, Image
 from photon.data.refused import Refused
+from photon.data.unit import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,10 @@ class Source(Protocol):
 
     def count(self) -> int | None:
         """The number of rows, None where only reading them would tell."""
+
+    def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
+        """What a plan freezes, in the order of the rows. Files that are as they were when they became ``known``, by
+        name, need not be opened. Raises ``InputError`` for a file that cannot be read."""
 
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         """The rows with index ``start`` up to ``start + limit``, lazily, in bounded memory.

@@ -22,6 +22,7 @@ from photon.data.folder import SUFFIXES
 from photon.data.grouped import GroupedFiles, Groups
 from photon.data.refused import Unreadable
 from photon.data.tar_index import Sample, Span, index_tar
+from photon.data.unit import Unit
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +40,17 @@ class WebDatasetSource(GroupedFiles):
     """
 
     def __init__(
-        self, patterns: Sequence[str], *, image: str = "image", id: str | None = None, columns: Sequence[str] = ()
+        self,
+        patterns: Sequence[str],
+        *,
+        image: str = "image",
+        id: str | None = None,
+        columns: Sequence[str] = (),
+        units: Sequence[Unit] | None = None,
     ) -> None:
         self._tar_schema: pa.Schema | None = None
         self._indexes: dict[str, list[Sample]] = {}
-        super().__init__(expand(patterns), Columns(image, id, tuple(columns)))
+        super().__init__(expand(patterns) if units is None else (), Columns(image, id, tuple(columns)), units)
 
     @contextmanager
     def _open(self, file: str) -> Iterator[Groups]:
@@ -77,6 +84,9 @@ class _Samples:
 
     def sizes(self) -> Sequence[int]:
         return [len(self._samples)]
+
+    def weights(self) -> Sequence[int]:
+        return ()
 
     def cells(self, group: int, columns: Sequence[str], first: int) -> Iterator[NumberedCells]:
         kinds = {name: self.schema.field(name).type for name in columns}

@@ -1,10 +1,13 @@
 """Part files: the result rows of one chunk, whole on disk under their name or not there at all.
 
-The ledger, generations of a part and the removal of what a killed process left (hidden ``.*.tmp`` files) are the job's.
+The ledger and the removal of what a killed process left (hidden ``.*.tmp`` files) are the job's. A part that is written
+again takes the place of the old one in one step.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,15 +21,18 @@ from photon.data.disk import blaming, sync_folder
 
 # Arrow's 32-bit offsets end at 2 GiB a column, and readers take a batch at a time.
 _BATCH_BYTES = 64 << 20
+#: The key of a part's own facts in its schema's metadata.
+FACTS = b"photon"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A finished part file: its path, its number of rows, its size in bytes."""
+    """A finished part file: its path, its number of rows, its size in bytes, its digest in hex."""
 
     path: Path
     rows: int
     bytes: int
+    sha256: str = ""
 
 
 class PartWriter:
@@ -44,33 +50,41 @@ class PartWriter:
         # At the first conversion pyarrow imports pandas, 49 MB: before the run, not under it on the writer's thread.
         pa.RecordBatch.from_pylist([], schema=schema)
 
-    def write(self, chunk: int, rows: Sequence[Mapping[str, object]]) -> Part:
+    def write(
+        self, chunk: int, rows: Sequence[Mapping[str, object]], facts: Mapping[str, object] | None = None
+    ) -> Part:
         """Write ``rows`` (cells by column name; a missing one is null) as ``part-{chunk:06d}.arrow``, for good.
 
+        ``facts`` go into the schema's metadata, as JSON under ``photon``.
         When it returns, the part outlives a power cut; when it raises, there is no part. Raises ``OutputError`` where
         the system refuses, ``ValueError`` or ``TypeError`` for rows that do not fit the schema.
         """
         if chunk < 0:
             raise ValueError(f"chunk must not be negative, but is {chunk}")
-        path = self._folder / f"part-{chunk:06d}.arrow"
+        path = self._folder / part_name(chunk)
         temporary = self._folder / f".{path.name}.{uuid.uuid4().hex[:12]}.tmp"
         with blaming(path):
             try:
-                self._write(temporary, rows)
-                size = temporary.stat().st_size
+                self._write(temporary, rows, facts)
+                size, digest = temporary.stat().st_size, digest_of(temporary)
                 os.replace(temporary, path)
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise
             self._sync_folder(path)
-        return Part(path, len(rows), size)
+        return Part(path, len(rows), size, digest)
 
-    def _write(self, path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    def _write(self, path: Path, rows: Sequence[Mapping[str, object]], facts: Mapping[str, object] | None) -> None:
         options = pa.ipc.IpcWriteOptions(compression="zstd")
+        schema = self._schema
+        if facts is not None:
+            schema = schema.with_metadata(
+                {**(schema.metadata or {}), FACTS: json.dumps(facts, sort_keys=True).encode()}
+            )
         with open(path, "xb") as file:
-            with self._open(file, self._schema, options=options) as writer:
+            with self._open(file, schema, options=options) as writer:
                 for batch in self._batches(rows):
-                    writer.write_batch(batch)
+                    writer.write_batch(batch.replace_schema_metadata(schema.metadata))
             file.flush()
             os.fsync(file.fileno())
 
@@ -95,6 +109,16 @@ class PartWriter:
         except OSError:
             path.unlink(missing_ok=True)
             raise
+
+
+def part_name(chunk: int) -> str:
+    return f"part-{chunk:06d}.arrow"
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _weigh(value: object) -> int:

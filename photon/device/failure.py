@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 
 from photon.device.device import Device
-from photon.errors import EngineError, PhotonError, UsageError
+from photon.errors import DeviceMemoryError, EngineError, PhotonError
 
 _OUT_OF_MEMORY_CODE = 2
 _OUT_OF_MEMORY = ("cuda error: out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
@@ -58,7 +58,7 @@ def sticky(error: BaseException) -> int | None:
 def told(error: BaseException) -> PhotonError | None:
     """The error for the caller, None where the device has nothing to add."""
     if out_of_memory(error):
-        return UsageError(
+        return DeviceMemoryError(
             "the CUDA device is out of memory: lower engine.max_batch, or engine.memory_fraction, which leaves more of "
             f"the device's memory for the work itself; is another process on the device? ({_first_line(error)})"
         )

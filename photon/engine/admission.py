@@ -33,21 +33,14 @@ class Admission:
         """
         prepared = arrival.prepared
         if prepared is not None and prepared.failure is not None:
-            raise RowError(prepared.failure.code, prepared.failure.message)
+            raise RowError(prepared.failure.code, prepared.failure.message, prepared.failure.sample)
         if arrival.failure is not None:
             raise RowError(arrival.failure.code, arrival.failure.message)
         adapter = arrival.request.settings.adapter
         if adapter is not None and adapter not in self.adapters:
             raise RowError("ADAPTER_UNKNOWN", f"no adapter {adapter!r} is loaded; {self._known(adapter)}")
         prompt = len(arrival.script.prompt.ids)
-        start = prompt + (self.prefix_len if prepared is not None else 0)
-        room = self.max_context - start + 1
-        if room < 1:
-            raise RowError(
-                "PROMPT_TOO_LONG",
-                f"the prompt has {prompt} tokens; with the image that makes {start} positions, and the model knows "
-                f"{self.max_context}",
-            )
+        room = self.room(prompt, pictured=prepared is not None)
         samples = min(arrival.script.grammar.max_samples, room)
         return Sequence(
             request=arrival.request,
@@ -58,6 +51,18 @@ class Admission:
             max_samples=samples,
             pages_needed=-(-(prompt + samples - 1) // self.page_size),
         )
+
+    def room(self, prompt: int, *, pictured: bool) -> int:
+        """Samples that a prompt of so many tokens leaves room for. Raises ``RowError``, PROMPT_TOO_LONG, for none."""
+        start = prompt + (self.prefix_len if pictured else 0)
+        room = self.max_context - start + 1
+        if room < 1:
+            raise RowError(
+                "PROMPT_TOO_LONG",
+                f"the prompt has {prompt} tokens; with the image that makes {start} positions, and the model knows "
+                f"{self.max_context}",
+            )
+        return room
 
     def _known(self, name: str) -> str:
         near = get_close_matches(name, self.adapters, 1)

@@ -241,6 +241,11 @@ class Engine:
             intake.close(wait=not self._broken)
             self._busy = False
 
+    def check(self, request: Request) -> None:
+        """Raises the ``RowError`` that ``request`` would fail with, whatever its picture. The device is not asked."""
+        script = script_for(request, self._context)
+        self._admission.room(len(script.prompt.ids), pictured=request.image is not None)
+
     def _check_free(self) -> None:
         for state, why in (
             (self._broken, "has stalled; load a new one"),

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from photon.core import Failure, Image, ImageInfo, Request
 from photon.errors import RowError
+from photon.images.sample import sample_of
 
 
 @dataclass(eq=False, slots=True)
@@ -214,7 +215,7 @@ class Intake:
         try:
             prepared.info, prepared.content = self._prepare(prepared.image)
         except RowError as error:
-            prepared.failure = Failure(error.code, str(error))
+            prepared.failure = Failure(error.code, str(error), sample_of(prepared.image.source))
         except BaseException as error:
             self._fail(error)
             return

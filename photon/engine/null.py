@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
-from photon.core import Box, Failure, Image, ImageInfo, Point, Request, Result, Timings
+from photon.core import Box, Image, ImageInfo, Point, Request, Result, Timings
 from photon.engine.gate import DECODED_BYTES, ByteGate
 from photon.engine.intake import Arrival, Intake
 from photon.engine.record import Listener
@@ -57,7 +57,7 @@ def _answer(arrival: Arrival) -> Result:
     request, prepared = arrival.request, arrival.prepared
     info = prepared.info if prepared is not None else None
     if prepared is not None and prepared.failure is not None:
-        return Result(request.id, error=Failure(prepared.failure.code, prepared.failure.message))
+        return Result(request.id, error=prepared.failure)
     prepared_at = prepared.when if prepared is not None else arrival.submitted
     timings = Timings(arrival.submitted, prepared_at, prepared_at, prepared_at)
     return Result(request.id, image=info, timings=timings, **scripted(request))

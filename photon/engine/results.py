@@ -24,4 +24,4 @@ def answered(sequence: Sequence, reason: FinishReason) -> Result:
 
 
 def failed(id: Hashable, error: RowError, image: ImageInfo | None = None) -> Result:
-    return Result(id=id, error=Failure(error.code, str(error)), image=image)
+    return Result(id=id, error=Failure(error.code, str(error), error.sample), image=image)

@@ -12,23 +12,23 @@ from typing import Any, cast
 from photon.core import Failure, ImageInfo, Result
 from photon.data.row import Row, RowRef
 from photon.job.answer import failed_answer, merged_answer, skipped_answer
-from photon.job.chunks import Cells
-from photon.job.outcome import Outcome
+from photon.job.outcome import Cells, Outcome
 from photon.job.questions import Asked, RequestId
 from photon.manifest.tasks import Task
 
-_NO_IMAGE = Failure("IMAGE_MISSING", "the image cell is null")
+#: The code of a row that brought the engine down, each time it was asked about.
+POISON = "ENGINE_POISON"
 
 
 @dataclass(slots=True)
 class _Waiting:
     """A row of which some requests are still unanswered."""
 
-    index: int
+    place: int
     row_id: str
     ref: RowRef
     kept: dict[str, Any]
-    failures: dict[int, Failure]
+    asked: Asked
     results: dict[tuple[int, int], Result]
     left: int
 
@@ -45,66 +45,96 @@ class Assembler:
         self._job_id = job_id
         self._waiting: dict[int, _Waiting] = {}
 
-    def open(self, row: Row, asked: Asked) -> Outcome | None:
+    def open(self, row: Row, place: int, asked: Asked) -> Outcome | None:
         """Takes in a row before its requests are sent. The outcome at once when there is nothing to wait for."""
         kept = {name: row.columns[name] for name in self._kept}
-        waiting = _Waiting(row.index, row.row_id, row.ref, kept, asked.failures, {}, len(asked.requests))
-        if row.image is None or row.failure is not None:
-            return self._outcome(waiting, row.failure or _NO_IMAGE)
+        waiting = _Waiting(place, row.row_id, row.ref, kept, asked, {}, len(asked.requests))
         if not waiting.left:
-            return self._outcome(waiting, None)
-        self._waiting[row.index] = waiting
+            return self._outcome(waiting)
+        self._waiting[place] = waiting
         return None
 
     def take(self, result: Result) -> Outcome | None:
         """Takes in one result; the row's outcome when it was the last one. Raises ``KeyError`` for a strange id."""
-        index, number, prompt = cast(RequestId, result.id)
-        waiting = self._waiting[index]
+        place, number, prompt = cast(RequestId, result.id)
+        waiting = self._waiting[place]
         if (number, prompt) in waiting.results:
             raise KeyError(f"request {result.id} was answered twice")
         waiting.results[number, prompt] = result
         waiting.left -= 1
         if waiting.left:
             return None
-        del self._waiting[index]
-        return self._outcome(waiting, None)
+        del self._waiting[place]
+        return self._outcome(waiting)
 
     @property
     def waiting(self) -> int:
         """Rows that wait for answers."""
         return len(self._waiting)
 
-    def _outcome(self, row: _Waiting, failed: Failure | None) -> Outcome:
-        answers, failure = self._answers(row, failed or _image_failure(row))
+    @property
+    def unanswered(self) -> list[tuple[int, str]]:
+        """Place and id of the rows that wait for answers."""
+        return [(waiting.place, waiting.row_id) for waiting in self._waiting.values()]
+
+    def _outcome(self, row: _Waiting) -> Outcome:
+        answers, failure = self._answers(row)
+        known = row.asked.known
         info = next((result.image for result in row.results.values() if result.image), None)
         cells: Cells = {
             "row_id": row.row_id,
-            "status": "ok" if failure is None else "failed",
+            "status": _status(failure),
             "error_code": failure.code if failure else None,
             "error_message": failure.message if failure else None,
             "source": _flat(row.ref),
-            "image": _flat(info) if info else None,
+            "image": _flat(info) if info else known.cells["image"] if known else None,
             **row.kept,
             **answers,
             "job_id": self._job_id,
         }
         found = sum(len(answers[task.name].get(task.kind) or ()) for task in self._tasks if task.kind != "text")
-        return Outcome(row.index, row.row_id, cells, found, failure)
+        return Outcome(row.place, row.row_id, cells, found, len(row.asked.requests), failure)
 
-    def _answers(self, row: _Waiting, row_failure: Failure | None) -> tuple[Cells, Failure | None]:
+    def _answers(self, row: _Waiting) -> tuple[Cells, Failure | None]:
         """Each task's answer, and the row's failure: its own or its image's, else the first failed task's."""
-        if row_failure is not None:
-            return {name: skipped_answer(digest) for name, digest in self._fingerprints.items()}, row_failure
-        answers, first = {}, None
+        failed = row.asked.failed or _image_failure(row)
+        answers: Cells = {}
+        first: Failure | None = None
         for number, task in enumerate(self._tasks):
-            results = [row.results[key] for key in sorted(row.results) if key[0] == number]
-            failure = row.failures.get(number) or next((result.error for result in results if result.error), None)
-            if failure is None:
-                answers[task.name] = merged_answer(task, results, self._fingerprints[task.name])
+            digest = self._fingerprints[task.name]
+            known = row.asked.known.answers.get(task.name) if row.asked.known else None
+            if known is not None:
+                answers[task.name] = known
+                first = first or _known_failure(row, task.name)
+            elif failed is not None:
+                answers[task.name] = skipped_answer(digest)
             else:
-                answers[task.name] = failed_answer(failure, self._fingerprints[task.name])
-                first = first or Failure(failure.code, f"{task.name}: {failure.message}")
-        return answers, first
+                results = [row.results[key] for key in sorted(row.results) if key[0] == number]
+                wrong = row.asked.failures.get(number) or next((r.error for r in results if r.error), None)
+                if wrong is None:
+                    answers[task.name] = merged_answer(task, results, digest)
+                else:
+                    answers[task.name] = failed_answer(wrong, digest)
+                    first = first or Failure(wrong.code, f"{task.name}: {wrong.message}")
+        return answers, failed or first
+
+
+def _status(failure: Failure | None) -> str:
+    if failure is None:
+        return "ok"
+    return "quarantined" if failure.code == POISON else "failed"
+
+
+def _known_failure(row: _Waiting, task: str) -> Failure | None:
+    """Why a task failed whose answer is taken over; a skipped one did so with its row."""
+    assert row.asked.known is not None
+    cells = row.asked.known.cells
+    answer = row.asked.known.answers[task]
+    if answer["status"] == "ok":
+        return None
+    code = answer["error_code"] or cells["error_code"]
+    told = cells["error_message"] if code == cells["error_code"] else f"{task}: failed in an earlier run"
+    return Failure(code, told)
 
 
 def _flat(record: RowRef | ImageInfo) -> dict[str, Any]:

@@ -1,42 +1,67 @@
-"""Finished rows, gathered by chunk until a chunk is whole. Chunk ``c`` holds rows [c * size, (c + 1) * size)."""
+"""Finished rows, gathered by chunk until a chunk is whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, replace
 
-#: One result row, as the writer takes it.
-Cells: TypeAlias = dict[str, Any]
+from photon.job.outcome import Outcome
+from photon.job.plan import Chunk
+
+#: Bytes of pictures that could not be read which an open chunk holds at most.
+_SAMPLES = 64 << 20
+
+
+@dataclass(slots=True)
+class _Open:
+    chunk: Chunk
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    sampled: int = 0
 
 
 class Chunks:
-    """Rows come in any order; a whole chunk leaves at once, in plan order, through ``send(chunk, rows)``."""
+    """Rows come in any order; a whole chunk leaves at once, its rows in plan order, through ``send``.
 
-    def __init__(self, size: int, send: Callable[[int, list[Cells]], None]) -> None:
-        self._size = size
+    ``at`` finds the chunk of a place: ``Plan.at``.
+    """
+
+    def __init__(self, at: Callable[[int], Chunk], send: Callable[[Chunk, list[Outcome]], None]) -> None:
+        self._at = at
         self._send = send
-        self._open: dict[int, dict[int, Cells]] = {}
+        self._open: dict[int, _Open] = {}
 
-    def add(self, index: int, cells: Cells) -> None:
-        """``index`` is the row's place in the plan. Raises ``ValueError`` when a row comes twice."""
-        number = index // self._size
-        chunk = self._open.setdefault(number, {})
-        if index in chunk:
-            raise ValueError(f"row {index} came twice")
-        chunk[index] = cells
-        if len(chunk) == self._size:
-            self._close(number)
+    def add(self, outcome: Outcome) -> None:
+        """Raises ``ValueError`` for a row that comes twice."""
+        chunk = self._at(outcome.place)
+        gathered = self._open.setdefault(chunk.number, _Open(chunk))
+        if outcome.place in gathered.outcomes:
+            raise ValueError(f"row {outcome.place} came twice")
+        gathered.outcomes[outcome.place] = _bounded(gathered, outcome)
+        if len(gathered.outcomes) == chunk.rows:
+            self._send(chunk, _in_order(self._open.pop(chunk.number)))
 
-    def finish(self) -> None:
-        """Sends the last, shorter chunk. Call it when every row of the plan has come, and not before."""
-        for number in sorted(self._open):
-            self._close(number)
+    def unfinished(self) -> list[tuple[Chunk, list[Outcome]]]:
+        """The rows of chunks that are not whole, given away, in plan order."""
+        left = [(gathered.chunk, _in_order(gathered)) for _, gathered in sorted(self._open.items())]
+        self._open.clear()
+        return left
 
     @property
     def waiting(self) -> int:
         """Rows of chunks that are not whole yet."""
-        return sum(len(chunk) for chunk in self._open.values())
+        return sum(len(gathered.outcomes) for gathered in self._open.values())
 
-    def _close(self, number: int) -> None:
-        chunk = self._open.pop(number)
-        self._send(number, [chunk[index] for index in sorted(chunk)])
+
+def _bounded(gathered: _Open, outcome: Outcome) -> Outcome:
+    """Without the bytes of its picture where the chunk holds enough of such."""
+    failure = outcome.failure
+    if failure is None or failure.sample is None:
+        return outcome
+    gathered.sampled += len(failure.sample)
+    if gathered.sampled <= _SAMPLES:
+        return outcome
+    return replace(outcome, failure=replace(failure, sample=None))
+
+
+def _in_order(gathered: _Open) -> list[Outcome]:
+    return [gathered.outcomes[place] for place in sorted(gathered.outcomes)]

@@ -21,10 +21,14 @@ def check_adapters(manifest: Manifest, engine: AnyEngine) -> None:
             raise UsageError(f"task {task.name}: the engine was loaded without the adapter {task.adapter!r}")
 
 
-def open_engine(manifest: Manifest) -> AnyEngine:
-    """Loads the model. Raises ``UsageError`` for a wrong path or files, ``InputError`` for a hub out of reach."""
+def open_engine(manifest: Manifest, most: int | None = None) -> AnyEngine:
+    """Loads the model; ``most``: a batch that is known to fit, where the manifest's is larger or auto. Raises
+    ``UsageError`` for a wrong path or files, ``InputError`` for a hub out of reach."""
     model, engine = manifest.model, manifest.engine
     log.info("loading %s", model.path)
+    batch = engine.max_batch
+    if most is not None:
+        batch = most if batch == "auto" else min(batch, most)
     return load_engine(
         os.path.expanduser(model.path),
         revision=model.revision,
@@ -32,7 +36,7 @@ def open_engine(manifest: Manifest) -> AnyEngine:
         tokenizer_revision=model.tokenizer_revision,
         device=model.device,
         dtype=model.dtype,
-        max_batch=engine.max_batch,
+        max_batch=batch,
         depth=engine.depth,
         decision=engine.decision,
         stop_repetition=engine.stops_repetition,

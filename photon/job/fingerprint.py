@@ -14,17 +14,24 @@ from photon.manifest.tasks import Task
 ANSWERS_VERSION = 1
 
 
-def task_fingerprint(task: Task, manifest: Manifest, facts: Mapping[str, Any]) -> str:
-    """16 hex digits over the model's fingerprint, its dtype, the task but for its name, its adapter's digest,
-    preprocessing and seed. ``facts``: the engine's."""
-    decides: dict[str, Any] = {
+def shared_settings(manifest: Manifest, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What all tasks' answers hang on, by the names that people know. ``facts``: the engine's."""
+    return {
         "version": ANSWERS_VERSION,
         "model": facts.get("fingerprint"),
         "dtype": facts.get("dtype"),
-        "task": task.model_dump(mode="json", exclude={"name", "adapter"}),
-        "image": manifest.image.model_dump(mode="json"),
+        **{f"image.{name}": value for name, value in manifest.image.model_dump(mode="json").items()},
         "decision": manifest.engine.decision,
         "stop_repetition": manifest.engine.stops_repetition,
+    }
+
+
+def task_fingerprint(task: Task, manifest: Manifest, facts: Mapping[str, Any]) -> str:
+    """16 hex digits over ``shared_settings``, the task but for its name, its adapter's digest and, where answers are
+    drawn, the seed. ``facts``: the engine's."""
+    decides = {
+        **shared_settings(manifest, facts),
+        "task": task.model_dump(mode="json", exclude={"name", "adapter"}),
         "seed": manifest.run.seed if task.settings().get("temperature") else 0,
     }
     if task.adapter is not None:  # an engine without a model knows no digests: there, the name is all there is

@@ -1,6 +1,7 @@
 """The output folder: ours from the first run on, never shared with files that we did not write.
 
-DIR/data/part-XXXXXX.arrow holds the rows, DIR/run.json what made them. DIR/preview.png may show some of them.
+DIR/data holds the rows, DIR/run.json says what made them; plan.json, ledger, open, quarantine, shards and crash are for
+the next run and for whoever wants to know. DIR/preview.png and DIR/report.html may show some of the rows.
 """
 
 from __future__ import annotations
@@ -12,14 +13,28 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from photon.data.disk import blaming
+from photon.data.writer import part_name
 from photon.errors import OutputError, UsageError
+from photon.job.plan_file import NAMES, head_name
 
 PREVIEW = "preview.png"
 #: The keyword and text by which a preview is known as ours: among the first bytes of the file, as PNG's ``tEXt``.
 PREVIEW_MARK = ("Software", "photon-batch preview")
+REPORT = "report.html"
+#: The same for a report.
+REPORT_MARK = '<meta name="generator" content="photon-batch report">'
 
-_PART = re.compile(r"part-\d+\.arrow|\.part-.*\.tmp")
-_BESIDE = re.compile(r"run\.json|\.run\.json\.tmp|\.preview\.png\.tmp")
+_PART = r"part-\d+\.arrow|\.part-\d+\.arrow\..*\.tmp"
+#: The names of our files in each of our folders.
+_INSIDE = {
+    "data": re.compile(_PART),
+    "open": re.compile(_PART),
+    "quarantine": re.compile(_PART),
+    "ledger": re.compile(r"shard-\d+-of-\d+\.jsonl"),
+    "shards": re.compile(r"\d+-of-\d+\.(owner|status)\.json|\..*\.(tmp|stale)"),
+    "crash": re.compile(r"\d+-\d+-of-\d+-\d+\.json|\..*\.tmp"),
+}
+_BESIDE = re.compile(rf"\.(run\.json|preview\.png|report\.html)(\.\w+)?\.tmp|{NAMES}")
 
 
 class OutputFolder:
@@ -30,9 +45,12 @@ class OutputFolder:
         self.data = self.root / "data"
         self.record = self.root / "run.json"
 
+    def part(self, chunk: int) -> Path:
+        return self.data / part_name(chunk)
+
     def check(self, fresh: bool) -> None:
-        """Raises ``OutputError`` when the folder cannot be looked into, holds files of others, or an earlier run's and
-        not ``fresh``."""
+        """Raises ``OutputError`` when the folder cannot be looked into, holds files of others or, without ``fresh``,
+        results that no plan tells of."""
         with blaming(self.root, "look into"):
             self._check(fresh)
 
@@ -40,9 +58,9 @@ class OutputFolder:
         """Makes the folders and, with ``fresh``, removes an earlier run's files. Raises ``OutputError``."""
         self.check(fresh)
         with blaming(self.root, "write to"):
-            self.data.mkdir(parents=True, exist_ok=True)
-            for path in list(self._ours()):
+            for path in list(self._ours()) if fresh else ():
                 path.unlink()
+            self.data.mkdir(parents=True, exist_ok=True)
 
     def _check(self, fresh: bool) -> None:
         if self.root.exists() and not self.root.is_dir():
@@ -50,10 +68,12 @@ class OutputFolder:
         foreign = next(self._foreign(), None)
         if foreign is not None:
             raise OutputError(f"{self.root} holds a file that is not ours: {foreign}; choose another output.dir")
-        earlier = next(self._ours(), None)
-        if earlier is not None and not fresh:
+        if fresh or (self.root / head_name(0)).exists():
+            return
+        earlier = next((path for path in self._ours() if path.parent == self.data or path == self.record), None)
+        if earlier is not None:
             raise OutputError(
-                f"{self.root} holds the results of an earlier run ({earlier.name}); "
+                f"{self.root} holds results without the plan they were made by ({earlier.name}, no plan.json); "
                 "choose another output.dir, or replace them with --fresh"
             )
 
@@ -62,12 +82,15 @@ class OutputFolder:
         if not self.root.is_dir():
             return
         for path in sorted(self.root.iterdir()):
-            if path == self.data and path.is_dir() and not path.is_symlink():
-                yield from ((part, _PART.fullmatch(part.name) is not None) for part in sorted(path.iterdir()))
+            inside = _INSIDE.get(path.name)
+            if inside is not None and path.is_dir() and not path.is_symlink():
+                yield from ((file, inside.fullmatch(file.name) is not None) for file in sorted(path.iterdir()))
             elif path == self.record:
                 yield path, _is_record(path)
             elif path.name == PREVIEW:
                 yield path, is_preview(path)
+            elif path.name == REPORT:
+                yield path, is_report(path)
             else:
                 yield path, _BESIDE.fullmatch(path.name) is not None
 
@@ -98,12 +121,22 @@ def result_file(path: Path, output: Path, kind: str) -> None:
 
 def is_preview(path: Path) -> bool:
     """Whether this picture is one that ``preview`` wrote."""
+    start = _start(path)
+    return start.startswith(b"\x89PNG") and b"tEXt" + "\0".join(PREVIEW_MARK).encode() in start
+
+
+def is_report(path: Path) -> bool:
+    """Whether this page is one that ``report`` wrote."""
+    return REPORT_MARK.encode() in _start(path)
+
+
+def _start(path: Path) -> bytes:
+    """The first bytes of a file, none where it cannot be read."""
     try:
         with path.open("rb") as file:
-            start = file.read(256)
+            return file.read(256)
     except OSError:
-        return False
-    return start.startswith(b"\x89PNG") and b"tEXt" + "\0".join(PREVIEW_MARK).encode() in start
+        return b""
 
 
 def _is_record(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Carries whole chunks to a writer on a thread of its own, so that the engine's thread never waits for a disk.
+"""Carries whole chunks to a committer on a thread of its own, so that the engine's thread never waits for a disk.
 
 At most ``depth`` chunks wait; past that, ``put`` blocks: the engine slows down before memory fills up.
 """
@@ -10,34 +10,34 @@ import queue
 import threading
 from typing import Protocol
 
-from photon.data.writer import Part
-from photon.job.chunks import Cells
+from photon.job.ledger import Record
+from photon.job.outcome import Outcome
+from photon.job.plan import Chunk
 
 log = logging.getLogger(__name__)
 
 
 class Writer(Protocol):
-    """What writes one part file: ``photon.data.writer.PartWriter``."""
+    """What commits one chunk: ``photon.job.commit.Committer``."""
 
-    def write(self, chunk: int, rows: list[Cells]) -> Part: ...
+    def write(self, chunk: Chunk, outcomes: list[Outcome]) -> Record: ...
 
 
 class Outbox:
     """A bounded queue in front of a writer. An error of the writer is raised by the next ``put`` or by ``close``."""
 
     def __init__(self, writer: Writer, depth: int = 2) -> None:
-        self.parts: list[Part] = []
         self._writer = writer
-        self._queue: queue.Queue[tuple[int, list[Cells]] | None] = queue.Queue(depth)
+        self._queue: queue.Queue[tuple[Chunk, list[Outcome]] | None] = queue.Queue(depth)
         self._error: BaseException | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._write_all, name="writer", daemon=True)
         self._thread.start()
 
-    def put(self, chunk: int, rows: list[Cells]) -> None:
+    def put(self, chunk: Chunk, outcomes: list[Outcome]) -> None:
         """Hands over one chunk. Raises ``OutputError`` when an earlier one could not be written."""
         self._raise_error()
-        self._queue.put((chunk, rows))
+        self._queue.put((chunk, outcomes))
 
     def close(self) -> None:
         """Returns when everything handed over is on disk. Raises ``OutputError`` when something is not."""
@@ -52,9 +52,8 @@ class Outbox:
             if self._error is not None:
                 continue  # drain, so that put never blocks on a thread that gave up
             try:
-                part = self._writer.write(*item)
-                self.parts.append(part)
-                log.debug("wrote %s: %d rows, %d bytes", part.path, part.rows, part.bytes)
+                record = self._writer.write(*item)
+                log.debug("committed chunk %d: %d rows, %d bytes", record.chunk, record.rows, record.bytes)
             except BaseException as error:
                 self._error = error
 

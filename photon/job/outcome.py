@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from photon.core import Failure
-from photon.job.chunks import Cells
+
+#: One result row, as the writer takes it.
+Cells: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``index`` is the row's place in the plan; ``found`` counts its objects and points; ``failure`` is the row's."""
+    """``place`` is the row's in the plan; ``found`` counts its objects and points, ``requests`` what was asked about it
+    in this run; ``failure`` is the row's."""
 
-    index: int
+    place: int
     row_id: str
     cells: Cells
     found: int = 0
+    requests: int = 0
     failure: Failure | None = None

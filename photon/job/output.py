@@ -8,21 +8,23 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from photon.data.files import reading
+from photon.data.part_file import batches, count_rows, opened
 from photon.errors import InputError, UsageError
 from photon.job.asked import AskedTask, tasks_of
+from photon.job.plan import Plan
+from photon.job.plan_file import read_plan
 from photon.manifest.rules import RESULT_COLUMNS
 
 _PART = re.compile(r"part-(\d+)\.arrow")
-_MAGIC = b"ARROW1"  # of the IPC file form; the stream form has none
 
 
 class RunOutput:
@@ -52,7 +54,7 @@ class RunOutput:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        with _opened(self._parts[0]) as reader:
+        with opened(self._parts[0]) as reader:
             return reader.schema
 
     @cached_property
@@ -62,43 +64,65 @@ class RunOutput:
         return tuple(name for name in self.schema.names if name not in ours)
 
     @cached_property
-    def chunk_rows(self) -> int:
-        """Rows of every part but the last: as many as the manifest says or, where it says auto, as the first holds."""
-        given = self.record["manifest"].get("output")
-        size = given.get("chunk_rows") if isinstance(given, Mapping) else None
-        return size if isinstance(size, int) and size > 0 else _count(self._parts[0])
+    def _starts(self) -> list[int]:
+        """The position of each part's first row, counted over all parts."""
+        return [0, *accumulate(map(count_rows, self._parts))]
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """What the run worked by; None for an output that was not made by one."""
+        return read_plan(self.root)
+
+    @property
+    def parts(self) -> Sequence[Path]:
+        """The part files, in order."""
+        return self._parts
+
+    def batches(self, part: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, in order. Raises ``InputError`` for a file that cannot be read."""
+        with opened(part, columns) as reader:
+            yield from batches(reader)
 
     def count(self) -> int:
-        """The rows of all parts; only the last part is looked into, since no other can be short."""
-        return (len(self._parts) - 1) * self.chunk_rows + _count(self._parts[-1])
+        """The rows of all parts."""
+        return self._starts[-1]
 
     def failed(self) -> array[int]:
         """The positions, counted over all parts, of the rows that failed."""
         found, start = array("q"), 0
         for part in self._parts:
-            with _opened(part, ["status"]) as reader:
-                for batch in _batches(reader):
+            with opened(part, ["status"]) as reader:
+                for batch in batches(reader):
                     statuses = batch.column(0).to_pylist()
                     found.extend(start + n for n, status in enumerate(statuses) if status != "ok")
                     start += batch.num_rows
         return found
 
     def pick(self, positions: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The rows at ascending ``positions``, counted over all parts, each with its index in the input. Only parts
+        """The rows at ascending ``positions``, counted over all parts, each with its place in the plan. Only parts
         that hold one are opened. Raises ``InputError`` for a part file that cannot be read or lacks rows."""
         wanted: dict[int, list[int]] = {}
         for position in positions:
-            wanted.setdefault(position // self.chunk_rows, []).append(position % self.chunk_rows)
-        for place, offsets in wanted.items():
-            number, part = self._numbered[place]
+            which = bisect_right(self._starts, position) - 1
+            wanted.setdefault(which, []).append(position - self._starts[which])
+        for which, offsets in wanted.items():
+            number, part = self._numbered[which]
+            first = self._starts[which] if self.plan is None else self._place(self.plan, number, part)
             for offset, row in zip(offsets, _rows_at(part, offsets, columns), strict=True):
-                yield number * self.chunk_rows + offset, row
+                yield first + offset, row
+
+    @staticmethod
+    def _place(plan: Plan, number: int, part: Path) -> int:
+        try:
+            return plan.chunk(number).place
+        except IndexError:
+            raise InputError(f"{part} is not in the plan beside it; was it put there? run again with --fresh") from None
 
     def rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Every row, in order, as plain values. Raises ``InputError`` for a part file that cannot be read."""
         for part in self._parts:
-            with _opened(part, columns) as reader:
-                for batch in _batches(reader):
+            with opened(part, columns) as reader:
+                for batch in batches(reader):
                     for start in range(0, batch.num_rows, 1000):
                         yield from batch.slice(start, 1000).to_pylist()
 
@@ -118,41 +142,13 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-@contextmanager
-def _opened(part: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
-    with reading(str(part)), pa.memory_map(str(part)) as mapped:
-        is_file = mapped.read(len(_MAGIC)) == _MAGIC
-        mapped.seek(0)
-        opened = pa.ipc.open_file if is_file else pa.ipc.open_stream
-        reader = opened(mapped)
-        if columns is not None:
-            fields = [reader.schema.names.index(name) for name in columns]
-            mapped.seek(0)
-            reader = opened(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))
-        yield reader
-
-
-def _batches(reader: Any) -> Iterator[Any]:
-    if isinstance(reader, pa.RecordBatchStreamReader):
-        yield from reader
-    else:
-        yield from (reader.get_batch(n) for n in range(reader.num_record_batches))
-
-
-def _count(part: Path) -> int:
-    with _opened(part, ["status"]) as reader:
-        return sum(batch.num_rows for batch in _batches(reader))
-
-
 def _rows_at(part: Path, offsets: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a part at ascending ``offsets``."""
     found: list[dict[str, Any]] = []
-    with _opened(part, columns) as reader:
+    with opened(part, columns) as reader:
         start = 0
-        for batch in _batches(reader):
+        for batch in batches(reader):
             while len(found) < len(offsets) and offsets[len(found)] < start + batch.num_rows:
                 found += batch.slice(offsets[len(found)] - start, 1).to_pylist()
             start += batch.num_rows
-    if len(found) < len(offsets):
-        raise InputError(f"{part} holds {start} rows and should hold more; was it replaced? run again with --fresh")
     return found

@@ -9,18 +9,23 @@ from dataclasses import dataclass, field
 from photon.core import Failure, Request
 from photon.data.row import Row
 from photon.errors import RowError
+from photon.job.recall import Known
 from photon.manifest.tasks import Task
 
-#: (row index, task number, prompt number)
+#: (the row's place in the plan, task number, prompt number)
 RequestId = tuple[int, int, int]
+_NO_IMAGE = Failure("IMAGE_MISSING", "the image cell is null")
 
 
 @dataclass(slots=True)
 class Asked:
-    """``failures`` holds, by task number, why a task is not asked of this row; the other tasks are in ``requests``."""
+    """``failures`` holds, by task number, why a task is not asked of this row, ``known`` what is answered already; the
+    other tasks are in ``requests``. ``failed``: why nothing is asked."""
 
     requests: list[Request] = field(default_factory=list)
     failures: dict[int, Failure] = field(default_factory=dict)
+    known: Known | None = None
+    failed: Failure | None = None
 
 
 class Questions:
@@ -30,12 +35,19 @@ class Questions:
         self._tasks = [(task, task.templates, task.settings()) for task in tasks]
         self._seed = seed
 
-    def about(self, row: Row) -> Asked:
-        """A task whose prompt lacks a value fails whole: half a list of objects would pass for the whole one."""
-        asked = Asked()
+    def about(self, row: Row, place: int, known: Known | None = None) -> Asked:
+        """``place``: the row's in the plan. Tasks whose answer is ``known`` are not asked. A task whose prompt lacks a
+        value fails whole: half a list of objects would pass for the whole one."""
+        asked = Asked(known=known)
+        left = [task for task, _, _ in self._tasks if known is None or task.name not in known.answers]
+        if not left:
+            return asked
         if row.image is None or row.failure is not None:
+            asked.failed = row.failure or _NO_IMAGE
             return asked
         for number, (task, templates, settings) in enumerate(self._tasks):
+            if task not in left:
+                continue
             try:
                 prompts = [None if template is None else template.fill(row.columns) for template in templates]
             except RowError as error:
@@ -43,7 +55,7 @@ class Questions:
                 continue
             seed = self._row_seed(row.row_id, task.name) if settings.get("temperature") else 0
             for i, prompt in enumerate(prompts):
-                request_id: RequestId = (row.index, number, i)
+                request_id: RequestId = (place, number, i)
                 asked.requests.append(Request(request_id, row.image, task.type, prompt, seed=seed, **settings))
         return asked
 

@@ -1,201 +1,293 @@
 """A batch job from its manifest to its summary: rows in, answers out, exactly one result row for each input row.
 
-The calling thread drives the engine; a writer thread puts whole chunks on disk. Resuming is not done here.
+The same call goes on where an earlier one ended, does what has come to the input since, or does nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from contextlib import closing, nullcontext, suppress
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
-from photon.core import Result
-from photon.data.row import Source
+import pyarrow as pa
+
+from photon.data.disk import blaming
 from photon.data.schema import TaskColumn, features_of, result_schema
 from photon.data.writer import PartWriter
 from photon.engine.load import AnyEngine
 from photon.engine.record import Listener
 from photon.engine.trace_file import TraceFile
-from photon.errors import OutputError, UsageError
-from photon.job.assemble import Assembler
-from photon.job.chunks import Chunks
+from photon.errors import DeviceMemoryError, UsageError
+from photon.job.commit import Committer
 from photon.job.engine import check_adapters, open_engine
-from photon.job.fingerprint import task_fingerprint
-from photon.job.flow import Flow
 from photon.job.folder import OutputFolder
-from photon.job.outbox import Outbox
+from photon.job.job import Ending, Job
+from photon.job.ledger import Ledger, LedgerFile, Making
+from photon.job.making import check_base, making_of
+from photon.job.measure import measured_chunk_rows
+from photon.job.owner import OwnerRecord
+from photon.job.planning import Planned, new_plan, open_plan
 from photon.job.progress import Progress, Silent
-from photon.job.questions import Questions
+from photon.job.quarantine import Quarantine
+from photon.job.recall import OPEN_FOLDER
 from photon.job.record import RunRecord, State
+from photon.job.recover import recover
+from photon.job.shard import Shard
 from photon.job.sources import check_trace, open_source
-from photon.job.summary import Summary
-from photon.job.tally import Tally
+from photon.job.status_file import StatusFile, read_status
+from photon.job.stop import PREEMPTED, Abandoned, Stop
+from photon.job.summary import OVER_BUDGET, Summary, done_already, with_earlier
 from photon.manifest.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
-#: Rows to a chunk where the manifest says auto.
-CHUNK_ROWS = 1000
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What ``run`` was asked for."""
+
+    shard: Shard
+    fresh: bool
+    retry: Collection[str] | None
+    fail_fast: bool
+    steal: bool
+    trace: Path | None
 
 
 def run(
     manifest: Manifest,
     *,
     limit: int | None = None,
+    shard: Shard | None = None,
     fresh: bool = False,
+    retry: Collection[str] | None = None,
+    fail_fast: bool = False,
+    steal: bool = False,
+    trace: Path | None = None,
     progress: Progress | None = None,
     engine: AnyEngine | None = None,
-    trace: Path | None = None,
+    stop: Stop | None = None,
 ) -> Summary:
-    """Runs ``manifest`` to its end.
+    """Runs ``manifest`` to its end, or on to it.
 
-    ``limit`` stands in for ``input.limit``; ``fresh`` replaces an earlier run's results; ``engine`` stands in for the
-    manifest's model and stays open; ``trace`` is a file to write what the engine's steps did. Raises ``UsageError``,
-    ``InputError``, ``OutputError`` or ``EngineError``; then, as on ``KeyboardInterrupt``, whole chunks are on disk and
-    run.json tells how the run ended.
+    ``limit`` stands in for ``input.limit``. ``fresh`` replaces an earlier run's results. ``retry``: the codes of failed
+    rows to ask again, all where it is empty, none where it is None. ``fail_fast`` ends at the first failed row.
+    ``steal`` takes the shard from a process that has it. ``trace``: a file to write what the engine's steps did.
+    ``engine`` stands in for the manifest's model and stays open; ``stop``, entered, says when to end early.
+
+    Raises ``UsageError``, ``InputError``, ``OutputError`` or ``EngineError``; then, as on ``KeyboardInterrupt``, whole
+    chunks are on disk, and the finished rows of the others for the next run.
     """
+    options, stop = _Options(shard or Shard(), fresh, retry, fail_fast, steal, trace), stop or Stop()
     if limit is not None:
         manifest = manifest.with_limit(limit)
-    source = open_source(manifest)
-    if trace is not None:
-        check_trace(trace, manifest, source)
+    if options.fresh and options.shard.count > 1:
+        raise UsageError("--fresh would remove what the other shards are doing; remove the folder before they start")
     folder = OutputFolder(manifest.output.dir)
-    folder.check(fresh)
-    used = engine or open_engine(manifest)
-    try:
-        check_adapters(manifest, used)
-        if trace is not None and used.statistics is None:
-            raise UsageError(f"{manifest.model.path} takes no steps, so there is nothing to trace")
-        with nullcontext() if trace is None else TraceFile(trace) as file:
-            folder.claim(fresh)
-            job = _Job(manifest, source, used, folder, progress or Silent())
-            return job.run(None if file is None else file.write)
-    finally:
-        if engine is None:
-            used.close()
+    alone = options.shard.count == 1
+    # Shards work by the plan that is there: were each to list the input, a hub or a file server would feel it.
+    source = open_source(manifest) if alone else None
+    folder.check(options.fresh)
+    planned = new_plan(manifest, source) if options.fresh and source else open_plan(folder.root, manifest, source)
+    if planned.plan.is_endless and not alone:
+        raise UsageError("how many rows this input has is not known before it is read, so it cannot be sharded")
+    if options.trace is not None:
+        check_trace(options.trace, manifest, planned.source)
+    if summary := _nothing_to_do(manifest, folder, planned, options):
+        return summary
+    with ExitStack() as stack:
+        used = engine or open_engine(manifest, _remembered_batch(folder, options.shard))
+        run = _Run(manifest, planned, used, engine is not None, folder, options, progress or Silent(), stop)
+        stack.callback(run.close)
+        return run.run()
 
 
-class _Job:
-    """One run, from an opened source and engine on."""
+def _nothing_to_do(manifest: Manifest, folder: OutputFolder, planned: Planned, options: _Options) -> Summary | None:
+    """The summary of a job whose rows are all done, by the same manifest: no model has to be loaded to see that."""
+    if planned.is_new or planned.growth.spans or options.trace is not None:
+        return None
+    record = RunRecord.read(folder.record)
+    ledger = Ledger.read(folder.root)
+    making = ledger.makings.get(record.get("making", ""))
+    if making is None or record.get("manifest_sha256") != RunRecord.digest_of(manifest):
+        return None
+    numbers = options.shard.of(planned.plan.chunks) if not planned.plan.is_endless else sorted(ledger.records)
+    records = [ledger.records[number] for number in numbers if number in ledger.records]
+    ended = not planned.plan.is_endless or any(record.last for record in records)
+    whole = len(records) == len(numbers) and ended and all(r.making == making.id for r in records)
+    there = all(not r.rows or folder.part(r.chunk).exists() for r in records)
+    again = options.retry is not None and any(r.failed for r in records)
+    if not whole or not there or again:
+        return None
+    return done_already(manifest, records, folder, record.get("model") or {})
+
+
+def _remembered_batch(folder: OutputFolder, shard: Shard) -> int | None:
+    """The batch that an earlier run had to go down to."""
+    batch = read_status(folder.root, shard).get("max_batch")
+    return batch if isinstance(batch, int) else None
+
+
+class _Run:
+    """One run, from an opened plan and engine on."""
 
     def __init__(
-        self, manifest: Manifest, source: Source, engine: AnyEngine, folder: OutputFolder, progress: Progress
+        self,
+        manifest: Manifest,
+        planned: Planned,
+        engine: AnyEngine,
+        lent: bool,
+        folder: OutputFolder,
+        options: _Options,
+        progress: Progress,
+        stop: Stop,
     ) -> None:
-        self._manifest, self._source, self._engine = manifest, source, engine
-        self._folder, self._progress = folder, progress
-        facts = {"fingerprint": engine.fingerprint, **engine.facts}
-        fingerprints = {task.name: task_fingerprint(task, manifest, facts) for task in manifest.tasks}
-        self._record = RunRecord(manifest, dict(engine.facts), fingerprints)
-        self._tally = Tally()
+        """``lent``: the engine is the caller's."""
+        self._manifest, self._planned, self._folder, self._options = manifest, planned, folder, options
+        self._engine, self._lent, self._progress, self._stop = engine, lent, progress, stop
 
-    def run(self, trace: Listener | None) -> Summary:
-        outbox = Outbox(self._writer())
-        flow = self._flow(outbox)
-        self._save("running", outbox)
-        lost = False
+    def close(self) -> None:
+        if not self._lent:
+            self._engine.close()
+
+    def run(self) -> Summary:
+        manifest, options, root = self._manifest, self._options, self._folder.root
+        check_adapters(manifest, self._engine)
+        if options.trace is not None and self._engine.statistics is None:
+            raise UsageError(f"{manifest.model.path} takes no steps, so there is nothing to trace")
+        facts = {"fingerprint": self._engine.fingerprint, **self._engine.facts}
+        schema = self._schema()
+        making = making_of(manifest, facts, schema)
+        with ExitStack() as stack:
+            file = None if options.trace is None else stack.enter_context(TraceFile(options.trace))
+            self._claim(making)
+            owner = OwnerRecord(root, options.shard)
+            owner.take(steal=options.steal)
+            stack.callback(owner.release)
+            ledger_file = LedgerFile(root, options.shard.name)
+            stack.callback(ledger_file.close)
+            ledger = Ledger.read(root)
+            ipc = manifest.output.ipc
+            committer = Committer(
+                root,
+                PartWriter(self._folder.data, schema, ipc=ipc),
+                PartWriter(root / OPEN_FOLDER, schema, ipc=ipc),
+                Quarantine(root, ipc),
+                ledger_file,
+                ledger,
+                making,
+                owner,
+            )
+            plan = self._planned.plan
+            recover(root, plan, ledger, committer, making, manifest.tasks, options.shard.of(plan.chunks))
+            status = StatusFile(root, options.shard, self._progress)
+            job = Job(
+                root=root,
+                manifest=manifest,
+                plan=plan,
+                source=self._planned.source,
+                shard=options.shard,
+                making=making,
+                ledger=ledger,
+                committer=committer,
+                status=status,
+                stop=self._stop,
+                retry=options.retry,
+                fail_fast=options.fail_fast,
+            )
+            return self._work(job, status, None if file is None else file.write)
+
+    def _schema(self) -> pa.Schema:
+        schema, manifest = self._planned.source.schema, self._manifest
+        tasks = [TaskColumn(task.name, task.kind, task.shows_reasoning) for task in manifest.tasks]
+        kept = [schema.field(name) for name in manifest.input.keep]
+        return result_schema(tasks, kept, features_of(schema))
+
+    def _claim(self, making: Making) -> None:
+        """The folder with the plan in it. Raises ``UsageError`` where other settings made what is there."""
+        planned, folder, options = self._planned, self._folder, self._options
+        chunk_rows = planned.plan.chunk_rows
+        if planned.is_new:
+            chunk_rows = measured_chunk_rows(self._manifest, planned.source, self._engine)
+        else:
+            ledger = Ledger.read(folder.root)
+            check_base(making, [ledger.makings[record.making] for record in ledger.records.values()])
+        folder.claim(options.fresh)
+        planned.freeze(folder.root, self._manifest, chunk_rows)
+
+    def _work(self, job: Job, status: StatusFile, trace: Listener | None) -> Summary:
+        record = RunRecord(self._manifest, dict(self._engine.facts), job.making, job.plan, self._options.shard)
+        self._save(record, job, "running")
+        todo = None if job.plan.is_endless else sum(chunk.rows for chunk in job.todo())
+        log.info(
+            "%s rows to do, tasks: %s",
+            "an unknown number of" if todo is None else f"{todo:,}",
+            ", ".join(task.name for task in self._manifest.tasks),
+        )
+        ending: State
+        code = None
         try:
-            total = self._total()
-            rows = "an unknown number of" if total is None else f"{total:,}"
-            log.info("%s rows, tasks: %s", rows, ", ".join(task.name for task in self._manifest.tasks))
-            self._progress.start(total)
-            with closing(self._answers(flow, trace)) as results:
-                for result in results:
-                    flow.take(result)
-                    if lost := self._is_lost(total):
-                        break
-            if lost:
-                flow.stop()
-            else:
-                flow.finish(total)
-            outbox.close()
+            status.start(todo)
+            status.write("running")
+            ending = self._pass(job, status, trace)
+        except Abandoned as error:
+            ending, code = "preempted", error.exit_code
+            log.warning("%s; what was finished is on disk", error)
         except BaseException as error:
-            flow.stop()
-            with suppress(Exception):  # the error at hand says more than a second one of the writer's
-                outbox.close()
-            interrupted = isinstance(error, KeyboardInterrupt)
-            if interrupted and outbox.parts:
-                error.add_note("the chunks that were whole are on disk")
-            self._save("interrupted" if interrupted else "failed", outbox, error)
+            ending = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            status.write(ending)
+            self._save(record, job, ending, error)
             raise
         finally:
-            self._progress.close()
-        if lost:
-            log.warning(
-                "stopped early: %d of %d rows failed already; whole chunks are on disk", self._tally.failed, total
-            )
-        self._save("over_budget" if lost else "finished", outbox)
-        return self._summary(outbox)
+            status.close()
+        if ending == "preempted" and code is None:
+            code = PREEMPTED
+        status.write(ending)
+        self._save(record, job, ending)
+        return self._summary(job, ending, code)
 
-    def _is_lost(self, total: int | None) -> bool:
-        """Whether more rows failed than may fail in all, with rows left to come."""
-        errors, rows = self._manifest.errors, self._tally.rows
-        if total is None or not errors.min_rows <= rows < total:
-            return False
-        return self._tally.failed > errors.max_failure_rate * total
-
-    def _answers(self, flow: Flow, trace: Listener | None) -> Generator[Result, None, None]:
-        """The engine's results, as a generator that closes the engine's own when it is left early."""
-        yield from self._engine.run(flow.requests(self._source.rows(self._manifest.input.limit)), trace=trace)
-
-    def _flow(self, outbox: Outbox) -> Flow:
-        tasks, chunk_rows = self._manifest.tasks, self._manifest.output.chunk_rows
-        kept, record = self._manifest.input.keep, self._record
-        return Flow(
-            Questions(tasks, self._manifest.run.seed),
-            Assembler(tasks, kept, record.fingerprints, record.job_id),
-            Chunks(CHUNK_ROWS if chunk_rows == "auto" else chunk_rows, outbox.put),
-            self._tally,
-            self._progress,
-        )
-
-    def _writer(self) -> PartWriter:
-        schema = self._source.schema
-        tasks = [TaskColumn(task.name, task.kind, task.shows_reasoning) for task in self._manifest.tasks]
-        kept = [schema.field(name) for name in self._manifest.input.keep]
-        columns = result_schema(tasks, kept, features_of(schema))
-        return PartWriter(self._folder.data, columns, ipc=self._manifest.output.ipc)
-
-    def _total(self) -> int | None:
-        """Rows to come, None when the source does not know."""
-        count, limit = self._source.count(), self._manifest.input.limit
-        return count if limit is None or count is None else min(count, limit)
-
-    def _save(self, state: State, outbox: Outbox, error: BaseException | None = None) -> None:
-        told = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
-        tally, parts = self._tally, outbox.parts
-        counts = {
-            "rows": tally.rows,
-            "ok": tally.ok,
-            "failed": tally.failed,
-            "requests": tally.requests,
-            "found": tally.found,
-            "codes": {code.code: code.count for code in tally.codes.values()},
-            "parts": len(parts),
-            "rows_on_disk": sum(part.rows for part in parts),
-        }
+    def _pass(self, job: Job, status: StatusFile, trace: Listener | None) -> Ending:
+        """Where the device's memory runs out, once more with half the batch."""
         try:
-            statistics = None if state == "running" else self._engine.statistics
-            self._record.write(self._folder.record, state, counts, told, statistics)
-        except OSError as failed:
-            raise OutputError(f"cannot write {self._folder.record}: {failed.strerror or failed}") from failed
+            return job.work(self._engine, trace)
+        except DeviceMemoryError as error:
+            batch = self._engine.facts.get("max_batch")
+            if self._lent or not isinstance(batch, int) or batch < 2:
+                raise
+            log.warning("%s; going on with a batch of %d in place of %d", error, batch // 2, batch)
+            self._engine.close()
+            status.note(max_batch=batch // 2)
+            self._engine = open_engine(self._manifest, batch // 2)
+            self._stop.resume()
+            return job.work(self._engine, trace)
 
-    def _summary(self, outbox: Outbox) -> Summary:
-        tally = self._tally
+    def _save(self, record: RunRecord, job: Job, state: State, error: BaseException | None = None) -> None:
+        told = None if error is None else f"{type(error).__name__}: {error}".rstrip(": ")
+        statistics = None if state == "running" else self._engine.statistics
+        with blaming(self._folder.record):
+            record.write(self._folder.root, state, job.counts(), told, statistics)
+
+    def _summary(self, job: Job, ending: State, code: int | None) -> Summary:
+        counts, records = job.counts(), job.records()
         return Summary(
-            rows=tally.rows,
-            ok=tally.ok,
-            failed=tally.failed,
-            requests=tally.requests,
-            found=tally.found,
-            seconds=tally.seconds,
-            codes=tuple(tally.codes.values()),
-            parts=len(outbox.parts),
-            bytes=sum(part.bytes for part in outbox.parts),
+            rows=counts["rows"],
+            ok=counts["ok"],
+            failed=counts["failed"],
+            requests=job.tally.requests,
+            found=counts["found"],
+            seconds=job.tally.seconds,
+            codes=with_earlier(job.tally.codes.values(), counts["codes"]),
+            parts=sum(record.rows > 0 for record in records),
+            bytes=sum(record.bytes for record in records),
             output=str(self._folder.root),
             ipc=self._manifest.output.ipc,
             max_failure_rate=self._manifest.errors.max_failure_rate,
             model=self._manifest.model.path,
-            meaningless=bool(self._record.facts.get("meaningless")),
+            meaningless=bool(self._engine.facts.get("meaningless")),
             statistics=self._engine.statistics,
+            new_rows=job.tally.rows,
+            state=ending,
+            stopped_with=code if code is not None else OVER_BUDGET if ending == "over_budget" else None,
         )

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from photon.data.row import Source
+from photon.data.unit import Unit
 from photon.errors import UsageError
 from photon.job.folder import OutputFolder, lies_in
+from photon.job.plan import Plan, Reader
 from photon.manifest.columns import check_columns
-from photon.manifest.manifest import Input, Manifest, Urls
-from photon.manifest.problems import KeyPath, ManifestError, Problem
+from photon.manifest.input import Input, Urls
+from photon.manifest.manifest import Manifest
+from photon.manifest.problems import KeyPath, ManifestError
 from photon.manifest.rules import SOURCES
+
+if TYPE_CHECKING:
+    from photon.data.grouped import GroupedFiles
 
 
 def open_source(manifest: Manifest) -> Source:
@@ -27,6 +34,64 @@ def open_source(manifest: Manifest) -> Source:
     check_columns(manifest, source.schema)
     _check_places(manifest, source)
     return _fetched(source, spec.urls)
+
+
+def open_planned(manifest: Manifest, plan: Plan) -> Source:
+    """The rows of a plan, in the order of its units; no folder is listed and no hub asked. Raises like
+    ``open_source``."""
+    spec = manifest.input
+    try:
+        source = _reader(plan.reader, spec, plan.units, manifest.columns)
+    except UsageError as error:
+        raise _placed(error, manifest) from error
+    check_columns(manifest, source.schema)
+    return _fetched(source, spec.urls)
+
+
+def reader_of(manifest: Manifest, source: Source) -> Reader:
+    """How the rows are read, as a plan says it."""
+    spec = manifest.input
+    if spec.hub is not None:
+        inner = source.inner if hasattr(source, "inner") else source
+        return "parquet" if getattr(inner, "is_parquet", False) else "stream"
+    return "parquet" if spec.parquet else "arrow" if spec.arrow else "folder" if spec.folder else "webdataset"
+
+
+def reading_of(manifest: Manifest) -> dict[str, Any]:
+    """The manifest's words that decide what a row is, which have to stay as they are from run to run."""
+    spec = manifest.input
+    return {"image": spec.image, "id": spec.id, "urls.fetch": spec.urls.fetch}
+
+
+def _reader(reader: Reader, spec: Input, units: Sequence[Unit], columns: Sequence[str]) -> Source:
+    if reader == "stream":
+        return _source(spec, spec.id, columns)
+    if reader == "folder":
+        from photon.data.folder import FolderSource
+
+        return FolderSource(spec.folder, image=spec.image, id=spec.id, columns=columns, units=units)
+    return _files_source(reader, (), spec, spec.id, columns, units)
+
+
+def _files_source(
+    reader: Reader,
+    names: Sequence[str],
+    spec: Input,
+    id: str | None,
+    columns: Sequence[str],
+    units: Sequence[Unit] | None = None,
+) -> GroupedFiles:
+    if reader == "parquet":
+        from photon.data.parquet import ParquetSource
+
+        return ParquetSource(names, image=spec.image, id=id, columns=columns, units=units)
+    if reader == "arrow":
+        from photon.data.arrow import ArrowSource
+
+        return ArrowSource(names, image=spec.image, id=id, columns=columns, units=units)
+    from photon.data.webdataset import WebDatasetSource
+
+    return WebDatasetSource(names, image=spec.image, id=id, columns=columns, units=units)
 
 
 def _fetched(source: Source, urls: Urls) -> Source:
@@ -82,21 +147,15 @@ def _check_names(manifest: Manifest) -> None:
 
 def _source(spec: Input, id: str | None, columns: Sequence[str]) -> Source:
     if spec.parquet:
-        from photon.data.parquet import ParquetSource
-
-        return ParquetSource(spec.parquet, image=spec.image, id=id, columns=columns)
+        return _files_source("parquet", spec.parquet, spec, id, columns)
     if spec.arrow:
-        from photon.data.arrow import ArrowSource
-
-        return ArrowSource(spec.arrow, image=spec.image, id=id, columns=columns)
+        return _files_source("arrow", spec.arrow, spec, id, columns)
+    if spec.webdataset:
+        return _files_source("webdataset", spec.webdataset, spec, id, columns)
     if spec.folder:
         from photon.data.folder import FolderSource
 
         return FolderSource(spec.folder, image=spec.image, id=id, columns=columns)
-    if spec.webdataset:
-        from photon.data.webdataset import WebDatasetSource
-
-        return WebDatasetSource(spec.webdataset, image=spec.image, id=id, columns=columns)
     from photon.data.hub import HubSource
 
     assert spec.hub is not None  # the manifest's rules: exactly one of them
@@ -124,6 +183,4 @@ def _source_key(spec: Input) -> KeyPath:
 
 
 def _problem(manifest: Manifest, path: KeyPath, message: str) -> ManifestError:
-    document = manifest.document
-    line = document.line(path) if document else None
-    return ManifestError(document.file if document else "manifest", [Problem(path, message, line)])
+    return manifest.wrong([(path, message)])

@@ -53,4 +53,5 @@ class Tally:
             message = " ".join(failure.message.split())
             self.codes[failure.code] = CodeCount(failure.code, 1, outcome.row_id, message)
             told = "row %s failed: %s: %s (more of this code are counted, not shown)"
-            log.warning(told, outcome.row_id, failure.code, message)
+            beside = {"row": outcome.row_id, "code": failure.code}
+            log.warning(told, outcome.row_id, failure.code, message, extra=beside)

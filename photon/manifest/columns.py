@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from photon.manifest.manifest import Manifest
-from photon.manifest.problems import KeyPath, ManifestError, Problem, nearest
+from photon.manifest.problems import KeyPath, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,13 +14,9 @@ if TYPE_CHECKING:
 
 def check_columns(manifest: Manifest, schema: pa.Schema) -> None:
     """Raises ``ManifestError`` that lists every column which the manifest names and the input lacks."""
-    document = manifest.document
-    problems = [
-        Problem(path, message, document.line(path) if document else None)
-        for path, message in (*_named_columns(manifest, schema), *_prompt_columns(manifest, schema))
-    ]
-    if problems:
-        raise ManifestError(document.file if document else "manifest", problems)
+    found = [*_named_columns(manifest, schema), *_prompt_columns(manifest, schema)]
+    if found:
+        raise manifest.wrong(found)
 
 
 def _named_columns(manifest: Manifest, schema: pa.Schema) -> Iterator[tuple[KeyPath, str]]:

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from photon.manifest.document import Document
 from photon.manifest.manifest import Manifest
+from photon.manifest.overrides import PREFIX
 from photon.manifest.problems import KeyPath, Problem, nearest
 from photon.manifest.section import Section
 from photon.manifest.tasks import TASK_TYPES
@@ -37,7 +38,7 @@ def problems_of(error: ValidationError, document: Document) -> list[Problem]:
             continue
         place = _place(found["loc"])
         path, message = _told(found, place, document)
-        problems.setdefault(path, Problem(path, message, document.line(path)))
+        problems.setdefault(path, document.problem(path, message))
     return list(problems.values())
 
 
@@ -79,7 +80,16 @@ def _told(found: ErrorDetails, place: _Place, document: Document) -> tuple[KeyPa
         return place.path, f"is empty; write {place.want}"
     if kind == "string_type":
         return place.path, _quotes(value, place, document)
-    return place.path, f"{_shown(value)} does not fit; write {place.want}"
+    return place.path, f"{_shown(value)} does not fit; write {place.want}{_only_text(place, document)}"
+
+
+def _only_text(place: _Place, document: Document) -> str:
+    """A hint for those who let an environment variable fill in a number."""
+    names = document.variables.get(place.path)
+    if not names:
+        return ""
+    typed = PREFIX + "__".join(map(str, place.path)).upper()
+    return f" (what ${{{names[0]}}} fills in is text; {typed} takes numbers and switches)"
 
 
 def _quotes(value: Any, place: _Place, document: Document) -> str:

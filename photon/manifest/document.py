@@ -31,19 +31,35 @@ _TOO_DEEP = f"nests deeper than {_DEEPEST} levels; check brackets and indentatio
 
 @dataclass
 class Document:
-    """``data`` is the file as dicts, lists and scalars. Lines count from 1."""
+    """``data`` is the file as dicts, lists and scalars. Lines count from 1.
+
+    ``origins`` says which override a value came from instead, ``variables`` which environment variables are in a text.
+    """
 
     file: str
     data: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
     written: dict[KeyPath, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+    variables: dict[KeyPath, tuple[str, ...]] = field(default_factory=dict)
 
     def line(self, path: KeyPath) -> int | None:
         """The line of the key at ``path``, or of the nearest key around it; None in an empty file."""
         while path not in self.lines and path:
             path = path[:-1]
         return self.lines.get(path)
+
+    def origin(self, path: KeyPath) -> str | None:
+        """The override that gave the key at ``path``, or the nearest key around it; None for one of the file's own."""
+        while path and path not in self.origins and path not in self.lines:
+            path = path[:-1]
+        return self.origins.get(path)
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """What is wrong at ``path``, with the place that it was given in."""
+        origin = self.origin(path)
+        return Problem(path, message, self.line(path) if origin is None else None, origin)
 
     @classmethod
     def read(cls, path: str | Path) -> Document:
@@ -90,11 +106,11 @@ class Document:
         text = str(node.value)
         if getattr(node, "style", None) is not None or node.tag == f"{_CORE_TAGS}str":
             return text
-        if len(text) > _LONGEST_NUMBER and _INT.fullmatch(text):
-            long = f"a number of {len(text)} digits; write a smaller one, or put text in quotes"
-            raise ManifestError(self.file, [Problem(path, long, node.start_mark.line + 1)])
         self.written[path] = text
-        return plain_scalar(text)
+        try:
+            return plain_scalar(text)
+        except ValueError as error:
+            raise ManifestError(self.file, [Problem(path, str(error), node.start_mark.line + 1)]) from None
 
     def _mapping(self, node: MappingNode, path: KeyPath, inside: tuple[Node, ...]) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -113,16 +129,21 @@ class Document:
         return made
 
     def _complain(self, path: KeyPath, message: str) -> None:
-        self.problems.append(Problem(path, message, self.line(path)))
+        self.problems.append(self.problem(path, message))
 
 
 def plain_scalar(text: str) -> Any:
-    """What an unquoted scalar means in YAML 1.2's core schema: None, bool, int, float, or the text itself."""
+    """What an unquoted scalar means in YAML 1.2's core schema: None, bool, int, float, or the text itself.
+
+    Raises ``ValueError``, with a remedy, for a number beyond measure.
+    """
     if _NULL.fullmatch(text):
         return None
     if _BOOL.fullmatch(text):
         return text.lower() == "true"
     if found := _INT.fullmatch(text):
+        if len(text) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(text)} digits; write a smaller one, or put text in quotes")
         base = {"dec": 10, "oct": 8, "hex": 16}[found.lastgroup or "dec"]
         return int(found[found.lastgroup or "dec"], base)
     if _FLOAT.fullmatch(text):

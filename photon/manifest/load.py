@@ -5,6 +5,8 @@ Looks at the file and at the local paths that it names; the columns of the input
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,14 +14,25 @@ from pydantic import ValidationError
 from photon.manifest.complaints import problems_of
 from photon.manifest.document import Document
 from photon.manifest.manifest import Manifest
+from photon.manifest.overrides import apply_overrides, override_of, overrides_in
 from photon.manifest.paths import missing_paths
 from photon.manifest.problems import ManifestError, Problem
 from photon.manifest.rules import broken_rules
+from photon.manifest.variables import fill_variables
 
 
-def load_manifest(path: str | Path) -> Manifest:
-    """The manifest in the file ``path``. Raises ``ManifestError`` (a ``UsageError``) that lists every problem."""
-    return parse_manifest(Document.read(path))
+def load_manifest(path: str | Path, sets: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Manifest:
+    """The manifest in the file ``path``. Raises ``ManifestError`` (a ``UsageError``) that lists every problem.
+
+    ``sets`` are ``KEY=VALUE``; they win over the environment's PHOTON_BATCH__KEY, which wins over the file.
+    ``environment`` is by default the process's.
+    """
+    environment = os.environ if environment is None else environment
+    given = [override_of(argument) for argument in sets]
+    document = Document.read(path)
+    fill_variables(document, environment)
+    apply_overrides(document, [*overrides_in(environment), *given])
+    return parse_manifest(document)
 
 
 def parse_manifest(document: Document) -> Manifest:
@@ -37,7 +50,7 @@ def parse_manifest(document: Document) -> Manifest:
         problems += problems_of(error, document)
     told = {problem.path for problem in problems}
     broken = [*broken_rules(data), *missing_paths(data)]
-    problems += [Problem(path, message, document.line(path)) for path, message in broken if path not in told]
+    problems += [document.problem(path, message) for path, message in broken if path not in told]
     if problems or manifest is None:
         raise ManifestError(document.file, problems)
     return manifest.with_document(document)

@@ -14,11 +14,15 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``path`` leads to the key; ``message`` says what is wrong and, after a semicolon, what to do about it."""
+    """``path`` leads to the key; ``message`` says what is wrong and, after a semicolon, what to do about it.
+
+    ``origin`` names the override that gave the value, which then has no line in the file.
+    """
 
     path: KeyPath
     message: str
     line: int | None = None
+    origin: str | None = None
 
     @property
     def key(self) -> str:
@@ -26,17 +30,18 @@ class Problem:
         return ".".join(str(part) for part in self.path)
 
     def told(self, file: str) -> str:
-        """``file:line: key: message``, without the parts that are not known."""
-        place = file if self.line is None else f"{file}:{self.line}"
-        return ": ".join(part for part in (place, self.key, self.message) if part)
+        """``file:line: key: message``, without the parts that are not known; ``origin: key: message``."""
+        place = self.origin or (file if self.line is None else f"{file}:{self.line}")
+        key = "" if place == f"--set {self.key}" else self.key
+        return ": ".join(part for part in (place, key, self.message) if part)
 
 
 class ManifestError(UsageError):
-    """A manifest that cannot be used. ``problems`` are in the order of the file's lines."""
+    """A manifest that cannot be used. ``problems`` are in the order of the file's lines, those of overrides last."""
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         self.file = file
-        self.problems = sorted(set(problems), key=lambda p: (p.line or 0, p.key, p.message))
+        self.problems = sorted(set(problems), key=lambda p: (p.origin or "", p.line or 0, p.key, p.message))
         lines = [problem.told(file) for problem in self.problems]
         if len(lines) > 1:
             lines = [f"{file}: {len(lines)} things to mend", *(f"  {line}" for line in lines)]

@@ -1,6 +1,7 @@
 """What every part of a manifest has in common: strict, frozen, no key that is not known.
 
-A field's description finishes the sentence "write …"; the loader builds its messages from it.
+A field's title says what it is, its description finishes the sentence "write …"; the loader builds its messages from
+the description, the schema and the reference show both.
 """
 
 from __future__ import annotations
@@ -30,4 +31,5 @@ def listed(value: Any) -> Any:
 
 Auto: TypeAlias = Literal["auto"]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Texts: TypeAlias = Annotated[tuple[Text, ...], BeforeValidator(several)]
+#: The schema has to be told that a lone text will do.
+Texts: TypeAlias = Annotated[tuple[Text, ...], BeforeValidator(several, json_schema_input_type=Text | list[Text])]

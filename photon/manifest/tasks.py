@@ -24,7 +24,9 @@ def _parses(text: str) -> str:
 
 
 Prompt: TypeAlias = Annotated[Text, AfterValidator(_parses)]
+_OneOrMore = Text | Annotated[list[Text], Field(min_length=1)]
 _UNIT = Annotated[float, Field(ge=0, le=1)]
+_SPATIAL_REF = tuple[_UNIT, _UNIT] | tuple[_UNIT, _UNIT, _UNIT, _UNIT]
 
 
 def _pairs(value: Any) -> Any:
@@ -37,8 +39,8 @@ def _pairs(value: Any) -> Any:
 
 
 _SpatialRefs = Annotated[
-    tuple[tuple[_UNIT, _UNIT] | tuple[_UNIT, _UNIT, _UNIT, _UNIT], ...],
-    BeforeValidator(_pairs),
+    tuple[_SPATIAL_REF, ...],
+    BeforeValidator(_pairs, json_schema_input_type=_SPATIAL_REF | tuple[_SPATIAL_REF, ...]),
 ]
 
 
@@ -46,8 +48,12 @@ class TaskBase(Section):
     """What all tasks share. ``name`` is the result's column."""
 
     kind: ClassVar[Literal["text", "objects", "points"]]
-    name: Text = Field(description="a name for the result's column, for example cars")
-    adapter: Text | None = Field(default=None, description="the name of one of model.adapters, or null for none")
+    name: Text = Field(title="The result's column", description="a name for the result's column, for example cars")
+    adapter: Text | None = Field(
+        default=None,
+        title="The adapter that answers",
+        description="the name of one of model.adapters, or null for none",
+    )
 
     @field_validator("name")
     @classmethod
@@ -86,15 +92,31 @@ class TextTask(TaskBase):
     """A task that is answered in words."""
 
     kind: ClassVar[Literal["text", "objects", "points"]] = "text"
-    max_tokens: int = Field(default=768, ge=1, description="an integer of at least 1")
-    temperature: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="a number of at least 0")
-    top_p: float = Field(default=1.0, gt=0, le=1, description="a number above 0 and at most 1")
-    top_k: int = Field(default=0, ge=0, description="an integer of at least 0")
+    max_tokens: int = Field(default=768, ge=1, title="The longest answer", description="an integer of at least 1")
+    temperature: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        title="0 takes the likeliest token; above 0, tokens are drawn, repeatably by run.seed",
+        description="a number of at least 0",
+    )
+    top_p: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        title="Draw from the likeliest that have this much of the probability together",
+        description="a number above 0 and at most 1",
+    )
+    top_k: int = Field(
+        default=0, ge=0, title="And from so many at most; 0 is no limit", description="an integer of at least 0"
+    )
 
 
 class CaptionTask(TextTask):
-    type: Literal["caption"]
-    length: Literal["short", "normal", "long"] = Field(default="normal", description="short, normal or long")
+    type: Literal["caption"] = Field(title="A description", description="caption")
+    length: Literal["short", "normal", "long"] = Field(
+        default="normal", title="How much is said", description="short, normal or long"
+    )
 
     @property
     def prompts(self) -> tuple[str | None, ...]:
@@ -102,11 +124,18 @@ class CaptionTask(TextTask):
 
 
 class QueryTask(TextTask):
-    type: Literal["query"]
-    question: Prompt = Field(description="a question as text, for example What is in the picture?")
-    reasoning: bool = Field(default=False, description="true or false")
+    type: Literal["query"] = Field(title="An answer to a question", description="query")
+    question: Prompt = Field(
+        title="What is asked; {column} is filled from each row, {{ and }} are the braces themselves",
+        description="a question as text, for example What is in the picture?",
+    )
+    reasoning: bool = Field(
+        default=False, title="Let the model write down its reasoning first", description="true or false"
+    )
     spatial_refs: _SpatialRefs = Field(
-        default=(), description="points [x, y] or boxes [x_min, y_min, x_max, y_max] with values from 0 to 1"
+        default=(),
+        title="Places that the question is about",
+        description="points [x, y] or boxes [x_min, y_min, x_max, y_max] with values from 0 to 1",
     )
 
     @property
@@ -125,10 +154,14 @@ class QueryTask(TextTask):
 class ObjectsTask(TaskBase):
     """A task that looks for named objects: one request for each name, one merged list of answers."""
 
-    objects: Annotated[tuple[Prompt, ...], BeforeValidator(several)] = Field(
-        min_length=1, description="names of objects, for example [car, bus]"
+    objects: Annotated[tuple[Prompt, ...], BeforeValidator(several, json_schema_input_type=_OneOrMore)] = Field(
+        min_length=1,
+        title="What is looked for; {column} is filled from each row, {{ and }} are the braces themselves",
+        description="names of objects, for example [car, bus]",
     )
-    max_objects: int = Field(default=50, ge=1, description="an integer of at least 1")
+    max_objects: int = Field(
+        default=50, ge=1, title="How many are looked for at most, for each name", description="an integer of at least 1"
+    )
 
     @field_validator("objects")
     @classmethod
@@ -144,12 +177,12 @@ class ObjectsTask(TaskBase):
 
 
 class DetectTask(ObjectsTask):
-    type: Literal["detect"]
+    type: Literal["detect"] = Field(title="Boxes", description="detect")
     kind: ClassVar[Literal["text", "objects", "points"]] = "objects"
 
 
 class PointTask(ObjectsTask):
-    type: Literal["point"]
+    type: Literal["point"] = Field(title="Points", description="point")
     kind: ClassVar[Literal["text", "objects", "points"]] = "points"
 
 

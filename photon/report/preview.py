@@ -6,20 +6,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from PIL import Image, PngImagePlugin
 
 from photon.data.disk import blaming
 from photon.errors import UsageError
-from photon.job.asked import OBJECT_TYPES, TEXT_TYPES, AskedTask
+from photon.job.asked import OBJECT_TYPES, AskedTask
 from photon.job.folder import PREVIEW, PREVIEW_MARK, is_preview, result_file
 from photon.job.output import RunOutput
 from photon.manifest.problems import nearest
 from photon.report.answers import lines_of, marks_of
-from photon.report.draw import COLOURS, Palette, draw_marks, labels_of
+from photon.report.draw import Palette, draw_marks, labels_of
 from photon.report.rows import ShownRow, sample, shown_rows
 from photon.report.sheet import PICTURE, Cell, Heading, make_sheet
+from photon.report.tasks import MEANINGLESS, fixed_labels, is_meaningless, questions, shown_tasks
 
 _MOST_ROWS, _MOST_COLUMNS = 200, 12
 
@@ -75,7 +75,7 @@ def write_preview(folder: Path, path: Path | None = None, options: PreviewOption
     if not among:
         raise UsageError(f"none of the {output.count():,} rows of {output.root} failed; leave --failed out")
     positions = [among[n] for n in sample(len(among), options.rows, options.seed)]
-    palette = Palette(_fixed_labels(tasks))
+    palette = Palette(fixed_labels(tasks))
     cells, labels, lost = [], dict[str, None](), 0
     for row in shown_rows(output, positions, [task.name for task in tasks]):
         cells.append(_cell(row, tasks, palette, options.min_score))
@@ -102,19 +102,11 @@ def _checked(path: Path | None, root: Path) -> Path:
 
 
 def _wanted(output: RunOutput, names: Sequence[str]) -> list[AskedTask]:
-    known = {task.name: task for task in output.tasks if task.type in (*OBJECT_TYPES, *TEXT_TYPES)}
+    known = {task.name: task for task in shown_tasks(output)}
     for name in names:
         if name not in known:
             raise UsageError(f"{output.root} has no task {name}; {nearest(name, [*known])}")
     return [task for task in known.values() if not names or task.name in names]
-
-
-def _fixed_labels(tasks: Sequence[AskedTask]) -> list[str]:
-    """The labels that are the same for every row, where each can have a colour of its own: these stay theirs on every
-    sheet of the run. Else colours go to the labels that are met."""
-    labels = [template.fill({}) for task in tasks for template in task.objects if not template.columns]
-    labels = list(dict.fromkeys(labels))
-    return labels if len(labels) <= len(COLOURS) else []
 
 
 def _cell(row: ShownRow, tasks: Sequence[AskedTask], palette: Palette, min_score: float) -> Cell:
@@ -136,21 +128,12 @@ def _heading(output: RunOutput, tasks: Sequence[AskedTask], options: PreviewOpti
         told.append("as far as the run has come")
     if options.min_score:
         told.append(f"boxes and points from score {options.min_score:g} on")
-    model = output.record.get("model")
-    meaningless = isinstance(model, dict) and bool(model.get("meaningless"))
-    warning = "The model is not a trained one: its answers are meaningless." if meaningless else None
-    asked = {task["name"]: task for task in output.record["manifest"]["tasks"]}
-    return Heading(str(output.root), ", ".join(told), tuple(_described(asked[task.name]) for task in tasks), warning)
-
-
-def _described(task: dict[str, Any]) -> tuple[str, str]:
-    """A task's name, and what it asks."""
-    if task["type"] in OBJECT_TYPES:
-        objects = task["objects"]
-        asked = ", ".join([objects] if isinstance(objects, str) else objects)
-    else:
-        asked = str(task.get("question") or f"{task.get('length') or 'normal'} caption")
-    return task["name"], f"{task['type']} {asked}" if task["type"] in OBJECT_TYPES else asked
+    warning = MEANINGLESS if is_meaningless(output) else None
+    asked = [
+        (task.name, f"{task.type} {question}" if task.type in OBJECT_TYPES else question)
+        for task, question in zip(tasks, questions(output, tasks), strict=True)
+    ]
+    return Heading(str(output.root), ", ".join(told), asked, warning)
 
 
 def _write(sheet: Image.Image, path: Path) -> None:

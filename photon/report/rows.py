@@ -20,7 +20,7 @@ from photon.data.row import Row, Source
 from photon.errors import InputError, RowError, UsageError
 from photon.images.decode import DecodePolicy, decode
 from photon.job.output import RunOutput
-from photon.job.sources import open_source
+from photon.job.sources import open_planned, open_source
 from photon.manifest.manifest import Manifest
 from photon.manifest.problems import ManifestError
 
@@ -78,13 +78,16 @@ class _Pictures:
         # The pictures and ids alone: other columns may be wide, or gone.
         pictures = manifest.input.model_copy(update={"keep": ()})
         with self._again():
-            self._source: Source = open_source(manifest.model_copy(update={"input": pictures, "tasks": ()}))
+            asked = manifest.model_copy(update={"input": pictures, "tasks": ()})
+            self._plan = output.plan
+            self._source: Source = open_source(asked) if self._plan is None else open_planned(asked, self._plan)
         self._fetches = manifest.input.urls.fetch
         self._rows: Iterator[Row] = iter(())
         self._next: int | None = None
 
-    def read(self, index: int, cells: Mapping[str, Any]) -> tuple[Image.Image | None, Failure | None]:
-        """The picture of the row at ``index``, or why it is not shown."""
+    def read(self, place: int, cells: Mapping[str, Any]) -> tuple[Image.Image | None, Failure | None]:
+        """The picture of the row at ``place`` in the plan, or why it is not shown."""
+        index = place if self._plan is None else self._plan.index_of(place)
         with self._again():
             row = self._row(index)
         if row is None:

@@ -1,6 +1,7 @@
 """Part files are whole or absent, bounded in batch size, and the same for the same rows."""
 
 import errno
+import hashlib
 import os
 import resource
 import signal
@@ -27,7 +28,7 @@ def row(n: int, blob: bytes | None = None) -> dict[str, object]:
 def test_a_part(tmp_path):
     part = PartWriter(tmp_path / "deep" / "out", SCHEMA).write(7, [row(n) for n in range(5)])
     path = tmp_path / "deep" / "out" / "part-000007.arrow"
-    assert part == Part(path, 5, path.stat().st_size)
+    assert part == Part(path, 5, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
     assert os.listdir(path.parent) == [path.name]
     with pa.ipc.open_file(path) as reader:
         assert reader.schema.equals(SCHEMA, check_metadata=True)

@@ -45,10 +45,10 @@ def row(image: bytes | None = b"x", **columns: Any) -> Row:
 def outcomes(row: Row, shuffle: int = 0, answers: dict[tuple[int, int], dict[str, Any]] | None = None) -> list[Outcome]:
     """What comes out when ``row`` is opened and all its requests are answered, in a shuffled order."""
     assembler = Assembler(TASKS, ["camera"], PRINTS, "job")
-    asked = Questions(TASKS, 0).about(row)
+    asked = Questions(TASKS, 0).about(row, row.index)
 
     def come() -> Iterator[Outcome | None]:
-        yield assembler.open(row, asked)
+        yield assembler.open(row, row.index, asked)
         requests = list(asked.requests)
         random.Random(shuffle).shuffle(requests)
         for request in requests:
@@ -64,7 +64,7 @@ def outcomes(row: Row, shuffle: int = 0, answers: dict[tuple[int, int], dict[str
 def test_a_whole_row_in_the_manifests_order_whatever_came_first(shuffle: int) -> None:
     (outcome,) = outcomes(row(), shuffle)
     cells = outcome.cells
-    assert (outcome.index, outcome.row_id, outcome.found, outcome.failure) == (5, "id5", 6, None)
+    assert (outcome.place, outcome.row_id, outcome.found, outcome.failure) == (5, "id5", 6, None)
     assert (cells["row_id"], cells["status"], cells["error_code"], cells["error_message"]) == ("id5", "ok", None, None)
     assert cells["source"] == {"file": "f.parquet", "row_group": 1, "row": 2}
     assert (cells["image"]["width"], cells["image"]["sha256"], cells["camera"], cells["job_id"]) == (
@@ -136,8 +136,8 @@ def test_a_null_image_is_done_at_once() -> None:
 
 def test_strange_answers_are_bugs() -> None:
     assembler = Assembler(TASKS, ["camera"], PRINTS, "job")
-    asked = Questions(TASKS, 0).about(row())
-    assembler.open(row(), asked)
+    asked = Questions(TASKS, 0).about(row(), 5)
+    assembler.open(row(), 5, asked)
     assembler.take(answered((5, 0, 0)))
     with pytest.raises(KeyError, match="answered twice"):
         assembler.take(answered((5, 0, 0)))

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from photon.data.unit import Unit
 from photon.errors import OutputError
 from photon.job.folder import OutputFolder
+from photon.job.ledger import Making
+from photon.job.plan import Plan, Span
 from photon.job.record import RunRecord
+from photon.job.shard import Shard
 from photon.manifest.load import load_manifest
 
 
@@ -21,7 +25,7 @@ def used(tmp_path: Path) -> OutputFolder:
     """The folder of an earlier run that was cut off while it wrote."""
     folder = OutputFolder(tmp_path / "out")
     folder.claim(fresh=False)
-    for name in ("part-000000.arrow", "part-000001.arrow", ".part-000002.arrow.tmp"):
+    for name in ("part-000000.arrow", "part-000001.arrow", ".part-000002.arrow.1f.tmp"):
         (folder.data / name).write_bytes(b"x")
     folder.record.write_text(json.dumps({"photon_batch": "0.1.0"}))
     (folder.root / ".run.json.tmp").write_text("{")
@@ -49,13 +53,14 @@ def test_checking_touches_nothing(tmp_path: Path) -> None:
 def test_earlier_results_are_kept_unless_fresh(used: OutputFolder) -> None:
     before = names(used)
     with pytest.raises(
-        OutputError, match=r"an earlier run \(.*\); choose another output\.dir, .* with --fresh"
+        OutputError, match=r"without the plan .*; choose another output\.dir, .* with --fresh"
     ) as caught:
         used.claim(fresh=False)
     assert caught.value.exit_code == 5
     assert names(used) == before
     used.claim(fresh=True)
     assert names(used) == ["data"]
+    used.claim(fresh=False)
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "data/part-1.parquet", "data/deep/x", ".hidden", "part-000000.arrow"])
@@ -116,7 +121,8 @@ def test_a_record_where_folders_cannot_be_synced(
 ) -> None:
     """Some network file systems refuse it; a disk that fails is another matter."""
     (tmp_path / "rows.parquet").touch()
-    record = RunRecord(load_manifest(manifest_file()), {}, {})
+    plan = Plan("1f", 4, "parquet", {}, [Unit("rows.parquet", (3,))], [Span(0, 0, 3)])
+    record = RunRecord(load_manifest(manifest_file()), {}, Making("m", {}, {}, ""), plan, Shard())
     honest = os.fsync
 
     def fsync(handle: int) -> None:
@@ -126,5 +132,5 @@ def test_a_record_where_folders_cannot_be_synced(
 
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(OSError, match="Input/output") if code == errno.EIO else nullcontext():
-        record.write(tmp_path / "run.json", "running")
+        record.write(tmp_path, "running", {})
     assert (tmp_path / "run.json").exists()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from photon.core import Image
+from photon.core import Failure, Image
 from photon.data.row import Row, RowRef
 from photon.job.questions import Asked, Questions
 from photon.manifest.tasks import CaptionTask, DetectTask, PointTask, QueryTask, Task
@@ -17,7 +17,7 @@ QUERY = QueryTask(
 
 def ask(*tasks: Task, row_id: str = "a", index: int = 3, seed: int = 0, **columns: Any) -> Asked:
     row = Row(index, row_id, RowRef("f", 0, index), Image(b"x"), {"other": "dog", **columns})
-    return Questions(tasks, seed).about(row)
+    return Questions(tasks, seed).about(row, index)
 
 
 def test_one_request_for_each_name_all_about_one_image() -> None:
@@ -46,7 +46,9 @@ def test_a_null_in_one_prompt_fails_its_whole_task_and_no_other() -> None:
 
 def test_nothing_is_asked_about_a_null_image() -> None:
     row = Row(0, "a", RowRef("f", 0, 0), None, {"other": None})
-    assert Questions([DETECT, CAPTION], 0).about(row) == Asked()
+    assert Questions([DETECT, CAPTION], 0).about(row, 0) == Asked(
+        failed=Failure("IMAGE_MISSING", "the image cell is null")
+    )
 
 
 def test_seeds_are_the_rows_own_and_only_where_text_is_drawn() -> None:

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from photon.job.run import CHUNK_ROWS
+from photon.job.measure import CHUNK_ROWS
 
 ROOT = Path(__file__).parents[2]
 ROWS = 20_000

@@ -19,6 +19,7 @@ from photon.job.summary import Summary
 from photon.job.tally import CodeCount, Tally
 
 SUMMARY = Summary(
+    new_rows=1200,
     rows=1200,
     ok=1185,
     failed=15,

@@ -62,11 +62,11 @@ def point(label: str, x: float, y: float, score: float = 0.75) -> Point:
     return Point(x, y, label, score, score, 1.0)
 
 
-def told_run(file: Path, answers: Mapping[int, Mapping[str, Any]] | None = None) -> None:
+def told_run(file: Path, answers: Mapping[int, Mapping[str, Any]] | None = None, *, fresh: bool = True) -> None:
     """Runs the manifest in ``file`` with ``Told``."""
     manifest = load_manifest(file)
     policy = DecodePolicy(**manifest.image.model_dump())
-    run(manifest, engine=Told(answers or {}, [task.name for task in manifest.tasks], policy), fresh=True)
+    run(manifest, engine=Told(answers or {}, [task.name for task in manifest.tasks], policy), fresh=fresh)
 
 
 def shade(number: int) -> tuple[int, int, int]:

@@ -1,0 +1,85 @@
+"""The commit of a chunk: its quarantine, then its part, then its record. A kill between any two of these costs nothing:
+the next run takes over a whole part that has no record, or does the chunk again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from photon.data.writer import PartWriter, part_name
+from photon.errors import UsageError
+from photon.job.ledger import Ledger, LedgerFile, Making, Record
+from photon.job.outcome import Outcome
+from photon.job.owner import OwnerRecord
+from photon.job.plan import Chunk
+from photon.job.quarantine import Quarantine
+from photon.job.recall import OPEN_FOLDER
+
+
+class Committer:
+    """Writes one shard's chunks. ``ledger`` is kept up to date with what is written."""
+
+    def __init__(
+        self,
+        root: Path,
+        parts: PartWriter,
+        unfinished: PartWriter,
+        quarantine: Quarantine,
+        file: LedgerFile,
+        ledger: Ledger,
+        making: Making,
+        owner: OwnerRecord,
+    ) -> None:
+        """``parts`` writes into the data folder, ``unfinished`` into that of chunks that are not whole."""
+        self._open_folder = root / OPEN_FOLDER
+        self._parts, self._unfinished, self._quarantine = parts, unfinished, quarantine
+        self._file, self._ledger, self._making, self._owner = file, ledger, making, owner
+
+    def write(self, chunk: Chunk, outcomes: Sequence[Outcome], *, last: bool = False) -> Record:
+        """Commits a whole chunk, for good when this returns. ``last``: the source ended with it. Raises
+        ``OutputError`` where the system refuses, ``UsageError`` when another process has taken the shard."""
+        self._check_owner()
+        before = self._ledger.records.get(chunk.number)
+        generation = 0 if before is None else before.generation + 1
+        self._quarantine.write(chunk.number, outcomes)
+        facts = {"chunk": chunk.number, "generation": generation, "making": self._making.id}
+        part = self._parts.write(chunk.number, [outcome.cells for outcome in outcomes], facts)
+        record = Record(
+            chunk=chunk.number,
+            generation=generation,
+            rows=len(outcomes),
+            ok=sum(outcome.failure is None for outcome in outcomes),
+            found=sum(outcome.found for outcome in outcomes),
+            requests=sum(outcome.requests for outcome in outcomes),
+            codes=_codes(outcomes),
+            bytes=part.bytes,
+            sha256=part.sha256,
+            making=self._making.id,
+            last=last,
+        )
+        self.record(record)
+        (self._open_folder / part_name(chunk.number)).unlink(missing_ok=True)
+        return record
+
+    def record(self, record: Record) -> None:
+        """Notes a chunk whose part is there."""
+        self._file.commit(record, self._making)
+        self._ledger.add(record, self._making)
+
+    def keep(self, chunk: Chunk, outcomes: Sequence[Outcome]) -> None:
+        """Puts down the finished rows of a chunk that is not whole, for the next run to go on from."""
+        self._check_owner()
+        self._unfinished.write(chunk.number, [outcome.cells for outcome in outcomes])
+
+    def _check_owner(self) -> None:
+        if self._owner.is_lost:
+            raise UsageError("another process has taken over this shard; this one has to end")
+
+
+def _codes(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for outcome in outcomes:
+        if outcome.failure is not None:
+            counts[outcome.failure.code] = counts.get(outcome.failure.code, 0) + 1
+    return counts

@@ -1,0 +1,1 @@
+"""A first manifest for data that nobody has described yet."""

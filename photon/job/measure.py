@@ -1,0 +1,39 @@
+"""How many rows a chunk has where the manifest leaves it open: about a minute of work, by a sample."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from photon.data.row import Source
+from photon.engine.load import AnyEngine
+from photon.job.questions import Questions
+from photon.manifest.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+#: For an engine whose speed says nothing, and where nothing could be measured.
+CHUNK_ROWS = 1000
+_SECONDS, _SAMPLE = 60.0, 8
+_LEAST, _MOST = 16, 10_000
+
+
+def measured_chunk_rows(manifest: Manifest, source: Source, engine: AnyEngine) -> int:
+    """``output.chunk_rows`` or, for auto, what the engine does in a minute, by its speed on the first rows."""
+    wanted = manifest.output.chunk_rows
+    if wanted != "auto":
+        return wanted
+    if engine.statistics is None:  # it has no steps, so no model
+        return CHUNK_ROWS
+    questions = Questions(manifest.tasks, manifest.run.seed)
+    rows = list(source.rows(_SAMPLE))
+    requests = [request for row in rows for request in questions.about(row, row.index).requests]
+    if not requests:
+        return CHUNK_ROWS
+    start = time.monotonic()
+    for _ in engine.run(requests):
+        pass
+    rate = len(rows) / max(time.monotonic() - start, 1e-6)
+    chunk = int(min(max(_SECONDS * rate, _LEAST), _MOST))
+    log.info("chunks of %d rows: %d rows took %.1f s", chunk, len(rows), len(rows) / rate)
+    return chunk

@@ -1,0 +1,69 @@
+"""Answers that are on disk already: of rows that a pre-empted run finished in a chunk that was not whole, and of chunks
+that are computed again. A task's answer counts again where its fingerprint is the one of now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from photon.data.part_file import batches, opened
+from photon.data.row import RowRef
+from photon.data.writer import part_name
+from photon.job.outcome import Cells
+
+OPEN_FOLDER = "open"
+#: Where a row stands, as its cell says.
+Position = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a row: its old cells, and those of its tasks' answers that count again."""
+
+    cells: Cells
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class Recall:
+    """``tasks``: fingerprints of now by name. ``retry``: answer failed rows anew, all codes where it is empty."""
+
+    def __init__(self, root: Path, tasks: Mapping[str, str], retry: Collection[str] | None = None) -> None:
+        self._root, self._tasks, self._retry = root, tasks, retry
+
+    def of(self, chunk: int) -> dict[Position, Known]:
+        """The known rows of a chunk, by where they stand. Of a row in both places, the unfinished part's is newer."""
+        known: dict[Position, Known] = {}
+        for folder in ("data", OPEN_FOLDER):
+            path = self._root / folder / part_name(chunk)
+            if not path.exists():
+                continue
+            with opened(path) as reader:
+                for batch in batches(reader):
+                    for cells in batch.to_pylist():
+                        source = cells["source"]
+                        where = source["file"], source["row_group"], source["row"]
+                        known[where] = Known(cells, self._answers(cells))
+        return known
+
+    def _answers(self, cells: Cells) -> dict[str, dict[str, Any]]:
+        if self._retry is not None and cells["status"] != "ok" and self._is_retried(cells):
+            # An image that could not be read fails them all; else only the failed ones are asked again.
+            return {name: answer for name, answer in self._current(cells).items() if answer["status"] == "ok"}
+        return self._current(cells)
+
+    def _current(self, cells: Cells) -> dict[str, dict[str, Any]]:
+        return {
+            name: cells[name]
+            for name, digest in self._tasks.items()
+            if isinstance(cells.get(name), dict) and cells[name]["task_fp"] == digest
+        }
+
+    def _is_retried(self, cells: Cells) -> bool:
+        return not self._retry or cells["error_code"] in self._retry
+
+
+def position(ref: RowRef) -> Position:
+    return ref.file, ref.row_group, ref.row
