@@ -121,7 +121,7 @@ def test_run_tells_a_person_on_stderr_and_a_program_on_stdout(manifest_file: Wri
     lines = done.stderr.splitlines()
     assert lines[:3] == [
         "photon-batch: loading photon://null",
-        "photon-batch: 6 rows, tasks: things, spots, cap, ask",
+        "photon-batch: 6 rows to do, tasks: things, spots, cap, ask",
         "6 rows: 6 ok, 0 failed",
     ]
     assert "results: out/data (2 part files" in done.stderr
@@ -144,9 +144,16 @@ def test_exit_codes(manifest_file: Write) -> None:
     assert done.stderr.count("IMAGE_UNIDENTIFIED") == 2, "once when it happens, once in the summary"
 
     done = photon_batch("run", "m.yaml", "--json")
+    assert done.returncode == 3, "the verdict is the same the next day"
+    assert "nothing was left to do" in done.stderr
+    assert only_object(done.stdout)["new_rows"] == 0
+
+    Path("out/notes.txt").write_text("mine")
+    done = photon_batch("run", "m.yaml", "--json")
     assert done.returncode == 5
-    assert done.stderr.startswith("photon-batch: error: out holds the results of an earlier run")
+    assert done.stderr.startswith("photon-batch: error: out holds a file that is not ours: out/notes.txt")
     assert only_object(done.stdout)["exit_code"] == 5
+    Path("out/notes.txt").unlink()
 
     Path("rows.parquet").write_bytes(b"PAR1 nothing more")
     done = photon_batch("run", "m.yaml", "--fresh")
@@ -204,7 +211,7 @@ def test_input_in_the_output_folder(manifest_file: Write) -> None:
     assert Path("rows.parquet").exists()
 
 
-def test_ctrl_c_keeps_whole_chunks(manifest_file: Write) -> None:
+def test_ctrl_c_keeps_what_is_finished(manifest_file: Write) -> None:
     write_parquet(Path("rows.parquet"), [png(size=(300, 300))] * 3000)
     manifest_file(output="{dir: out, chunk_rows: 50}", tasks="\n" + DEFAULT_TASKS.rstrip())
     # A test run in a shell's background inherits an ignored SIGINT; a person's terminal does not.
@@ -220,13 +227,14 @@ def test_ctrl_c_keeps_whole_chunks(manifest_file: Write) -> None:
         stdout, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert stderr.endswith("photon-batch: error: interrupted; the chunks that were whole are on disk\n")
-    assert only_object(stdout)["exit_code"] == 130
+    assert process.returncode == 75
+    assert "SIGINT: finishing what is in flight; once more ends at once" in stderr
+    assert "stopped before the end; the same command goes on" in stderr
+    assert only_object(stdout)["exit_code"] == 75
     table = ds.dataset("out/data", format="ipc").to_table()
     record = json.loads(Path("out/run.json").read_text())
-    assert record["state"] == "interrupted"
-    assert record["counts"]["rows_on_disk"] == table.num_rows
+    assert record["state"] == "preempted"
+    assert record["counts"]["rows"] == table.num_rows
     assert table.num_rows % 50 == 0
     assert 0 < table.num_rows < 3000
     assert table["row_id"].to_pylist() == [f"row{i}" for i in range(table.num_rows)]

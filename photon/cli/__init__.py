@@ -14,9 +14,14 @@ import typer
 # isort: off
 # In the order of --help.
 from photon.cli import run as run
+from photon.cli import slurm as slurm
 from photon.cli import validate as validate
 from photon.cli import init as init
 from photon.cli import schema as schema
+from photon.cli import plan as plan
+from photon.cli import status as status
+from photon.cli import verify as verify
+from photon.cli import merge as merge
 from photon.cli import preview as preview
 from photon.cli import report as report
 from photon.cli import evaluate as evaluate

@@ -40,8 +40,7 @@ class Committer:
         """Commits a whole chunk, for good when this returns. ``last``: the source ended with it. Raises
         ``OutputError`` where the system refuses, ``UsageError`` when another process has taken the shard."""
         self._check_owner()
-        before = self._ledger.records.get(chunk.number)
-        generation = 0 if before is None else before.generation + 1
+        generation = self._ledger.next_generation(chunk.number)
         self._quarantine.write(chunk.number, outcomes)
         facts = {"chunk": chunk.number, "generation": generation, "making": self._making.id}
         part = self._parts.write(chunk.number, [outcome.cells for outcome in outcomes], facts)

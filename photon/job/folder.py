@@ -65,7 +65,7 @@ class OutputFolder:
     def _check(self, fresh: bool) -> None:
         if self.root.exists() and not self.root.is_dir():
             raise OutputError(f"{self.root} is a file; name a folder in output.dir")
-        foreign = next(self._foreign(), None)
+        foreign = next(self.foreign(), None)
         if foreign is not None:
             raise OutputError(f"{self.root} holds a file that is not ours: {foreign}; choose another output.dir")
         if fresh or (self.root / head_name(0)).exists():
@@ -97,7 +97,8 @@ class OutputFolder:
     def _ours(self) -> Iterator[Path]:
         return (path for path, ours in self._files() if ours)
 
-    def _foreign(self) -> Iterator[Path]:
+    def foreign(self) -> Iterator[Path]:
+        """The paths inside that we did not write."""
         return (path for path, ours in self._files() if not ours)
 
 

@@ -53,10 +53,11 @@ class Record:
 
 @dataclass(slots=True)
 class Ledger:
-    """The newest record of each chunk, over all shards."""
+    """The newest record of each chunk, over all shards. ``lost``: the last generation of chunks without their part."""
 
     records: dict[int, Record] = field(default_factory=dict)
     makings: dict[str, Making] = field(default_factory=dict)
+    lost: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path) -> Ledger:
@@ -83,6 +84,17 @@ class Ledger:
         """Notes what has just been committed."""
         self.records[record.chunk] = record
         self.makings[making.id] = making
+
+    def forget(self, chunk: int) -> None:
+        """The part of ``chunk`` is gone; done again it is a newer one, or its old record would count."""
+        known = self.records.pop(chunk, None)
+        if known is not None:
+            self.lost[chunk] = known.generation
+
+    def next_generation(self, chunk: int) -> int:
+        """That of the part which is written next."""
+        known = self.records.get(chunk)
+        return 1 + (self.lost.get(chunk, -1) if known is None else known.generation)
 
 
 @dataclass(frozen=True, slots=True)

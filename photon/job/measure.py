@@ -23,17 +23,29 @@ def measured_chunk_rows(manifest: Manifest, source: Source, engine: AnyEngine) -
     wanted = manifest.output.chunk_rows
     if wanted != "auto":
         return wanted
+    rate = measured_rate(manifest, source, engine)
+    return CHUNK_ROWS if rate is None else chunk_rows_at(rate)
+
+
+def measured_rate(manifest: Manifest, source: Source, engine: AnyEngine) -> float | None:
+    """Rows a second, by the first few; None where nothing can be measured."""
     if engine.statistics is None:  # it has no steps, so no model
-        return CHUNK_ROWS
+        return None
     questions = Questions(manifest.tasks, manifest.run.seed)
     rows = list(source.rows(_SAMPLE))
     requests = [request for row in rows for request in questions.about(row, row.index).requests]
     if not requests:
-        return CHUNK_ROWS
+        return None
     start = time.monotonic()
     for _ in engine.run(requests):
         pass
-    rate = len(rows) / max(time.monotonic() - start, 1e-6)
+    seconds = max(time.monotonic() - start, 1e-6)
+    log.info("%d rows took %.1f s", len(rows), seconds)
+    return len(rows) / seconds
+
+
+def chunk_rows_at(rate: float) -> int:
+    """Rows of a minute at ``rate`` rows a second, within reason."""
     chunk = int(min(max(_SECONDS * rate, _LEAST), _MOST))
-    log.info("chunks of %d rows: %d rows took %.1f s", chunk, len(rows), len(rows) / rate)
+    log.info("chunks of %d rows", chunk)
     return chunk

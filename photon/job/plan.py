@@ -92,6 +92,11 @@ class Plan:
         index = self._first_indexes[span.unit] + span.start + start
         return Chunk(number, self._first_places[which] + start, index, min(self.chunk_rows, span.rows - start))
 
+    def start_of(self, number: int) -> int:
+        """The place of the first row of chunk ``number``; for ``chunks``, where the last one ends."""
+        which = bisect_right(self._first_chunks, number) - 1
+        return self._first_places[which] + (number - self._first_chunks[which]) * self.chunk_rows
+
     def at(self, place: int) -> Chunk:
         """The chunk that holds the row at ``place``. Raises ``IndexError`` for one beyond the plan."""
         which = bisect_right(self._first_places, place) - 1

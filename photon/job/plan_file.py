@@ -27,20 +27,22 @@ def head_name(generation: int) -> str:
     return f"plan-{generation:04d}.json" if generation else "plan.json"
 
 
-def read_plan(root: Path) -> Plan | None:
-    """The plan in ``root``, None where there is none. Raises ``OutputError`` for one that cannot be read."""
+def read_plan(root: Path, *, units: bool = True) -> Plan | None:
+    """The plan in ``root``, None where there is none. Without its ``units``, which may be millions of pictures, it
+    tells how many rows and chunks there are, and not where they are. Raises ``OutputError`` for one that cannot be
+    read."""
     if not (root / head_name(0)).exists():
         return None
     heads: list[dict[str, Any]] = []
-    units: list[Unit] = []
+    found: list[Unit] = []
     while (path := root / head_name(len(heads))).exists():
         head = _read_head(path)
-        for number, unit in _read_units(root / head["units_file"]):
-            units[number : number + 1] = [unit]
+        for number, unit in _read_units(root / head["units_file"]) if units else ():
+            found[number : number + 1] = [unit]
         heads.append(head)
     first = heads[0]
     spans = [Span(*span) for head in heads for span in head["spans"]]
-    return Plan(first["job_id"], first["chunk_rows"], first["reader"], first["reading"], units, spans, len(heads))
+    return Plan(first["job_id"], first["chunk_rows"], first["reader"], first["reading"], found, spans, len(heads))
 
 
 def create_plan(root: Path, plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Container
@@ -13,9 +14,11 @@ from photon.data.writer import digest_of
 from photon.errors import InputError
 from photon.job.commit import Committer
 from photon.job.ledger import Ledger, Making, Record
+from photon.job.owner import FOLDER as OWNERS
 from photon.job.plan import Plan
 from photon.job.quarantine import FOLDER as QUARANTINE
 from photon.job.recall import OPEN_FOLDER
+from photon.job.suspects import FOLDER as CRASHES
 from photon.manifest.tasks import Task
 
 log = logging.getLogger(__name__)
@@ -47,29 +50,51 @@ def recover(
             continue
         there.add(number)
         known = ledger.records.get(number)
-        if known is not None and known.bytes == path.stat().st_size:
+        if known is not None and _is_of(path, known):
             continue
-        record = _adopted(path, plan, number, known, making, tasks)
+        record = _adopted(path, plan, number, ledger.next_generation(number), making, tasks)
         if record is not None:
             log.info("took over %s, which an earlier run finished and could not record", path.name)
             committer.record(record)
         else:
             log.warning("removed %s, which is not a whole part of this job; its rows are done again", path.name)
             path.unlink()
-            ledger.records.pop(number, None)
+            ledger.forget(number)
     for number in [n for n, record in ledger.records.items() if n in ours and n not in there and record.rows]:
         log.warning("the part of chunk %d is gone; its rows are done again", number)
-        del ledger.records[number]
+        ledger.forget(number)
+
+
+def _is_of(path: Path, record: Record) -> bool:
+    """Whether ``record`` is this part's, not that of a generation before it, which may well have the same size."""
+    if record.bytes != path.stat().st_size:
+        return False
+    try:
+        with opened(path) as reader:
+            facts = facts_of(reader.schema)
+    except InputError:
+        return False
+    return (facts.get("generation"), facts.get("making")) == (record.generation, record.making)
+
+
+def sweep(root: Path) -> None:
+    """Removes what killed processes left beside the parts. Only where no other shard is at work: one of these files may
+    be its."""
+    named = {json.loads(head.read_text(encoding="utf-8"))["units_file"] for head in root.glob("plan*.json")}
+    left = [path for path in root.glob("units-*.jsonl") if path.name not in named]
+    for folder in (root, root / OWNERS, root / CRASHES):
+        left += folder.glob(".*.tmp")
+    for path in left:
+        path.unlink(missing_ok=True)
 
 
 def _adopted(
-    path: Path, plan: Plan, number: int, known: Record | None, making: Making, tasks: tuple[Task, ...]
+    path: Path, plan: Plan, number: int, generation: int, making: Making, tasks: tuple[Task, ...]
 ) -> Record | None:
     """The record of a part that was renamed and not recorded; None for one that is not what the plan says."""
     try:
         with opened(path) as reader:
             facts = facts_of(reader.schema)
-            generation = 0 if known is None else known.generation + 1
             if facts != {"chunk": number, "generation": generation, "making": making.id}:
                 return None
             rows = [row for batch in batches(reader) for row in batch.to_pylist()]

@@ -30,10 +30,11 @@ from photon.job.measure import measured_chunk_rows
 from photon.job.owner import OwnerRecord
 from photon.job.planning import Planned, new_plan, open_plan
 from photon.job.progress import Progress, Silent
+from photon.job.prompts import check_prompts
 from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
 from photon.job.record import RunRecord, State
-from photon.job.recover import recover
+from photon.job.recover import recover, sweep
 from photon.job.shard import Shard
 from photon.job.sources import check_trace, open_source
 from photon.job.status_file import StatusFile, read_status
@@ -155,6 +156,7 @@ class _Run:
     def run(self) -> Summary:
         manifest, options, root = self._manifest, self._options, self._folder.root
         check_adapters(manifest, self._engine)
+        check_prompts(manifest, self._engine)
         if options.trace is not None and self._engine.statistics is None:
             raise UsageError(f"{manifest.model.path} takes no steps, so there is nothing to trace")
         facts = {"fingerprint": self._engine.fingerprint, **self._engine.facts}
@@ -181,6 +183,8 @@ class _Run:
                 owner,
             )
             plan = self._planned.plan
+            if options.shard.count == 1:
+                sweep(root)
             recover(root, plan, ledger, committer, making, manifest.tasks, options.shard.of(plan.chunks))
             status = StatusFile(root, options.shard, self._progress)
             job = Job(

@@ -10,7 +10,7 @@ from photon.errors import UsageError
 
 _SPELLED = re.compile(r"(\d+)/(\d+)")
 _OWN = ("PHOTON_BATCH_SHARD", "PHOTON_BATCH_SHARDS")
-_SLURM = "SLURM_ARRAY_TASK_"
+_SLURM, _OFFSET = "SLURM_ARRAY_TASK_", "PHOTON_BATCH_SHARD_OFFSET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,11 @@ def _array(environment: Mapping[str, str]) -> Shard | None:
     if f"{_SLURM}ID" not in environment:
         return None
     task = _variable(environment, f"{_SLURM}ID")
-    offset = _variable(environment, "PHOTON_BATCH_SHARD_OFFSET", 0)
     if "PHOTON_BATCH_SHARDS" in environment:
+        offset = _variable(environment, _OFFSET, 0)
         return Shard(task + offset, _variable(environment, "PHOTON_BATCH_SHARDS"))
+    if _OFFSET in environment:
+        raise UsageError(f"{_OFFSET} is set without PHOTON_BATCH_SHARDS; set that to the number of shards")
     least, count = _variable(environment, f"{_SLURM}MIN", 0), _variable(environment, f"{_SLURM}COUNT", 1)
     most, step = _variable(environment, f"{_SLURM}MAX", least), _variable(environment, f"{_SLURM}STEP", 1)
     if (least, step) != (0, 1) or most - least + 1 != count:
@@ -87,8 +89,9 @@ def _array(environment: Mapping[str, str]) -> Shard | None:
 
 
 def _ranks(environment: Mapping[str, str]) -> Shard | None:
-    """Processes of one srun or torchrun."""
-    for rank, world in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+    """Processes of one torchrun or srun. Not SLURM_NTASKS, the allocation's: a batch script, which runs once, has it
+    too, and would do one shard of many."""
+    for rank, world in (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")):
         if rank in environment and world in environment:
             return Shard(_variable(environment, rank), _variable(environment, world))
     return None

@@ -157,10 +157,10 @@ def test_many_columns(workplace: Path) -> None:
 
 
 def test_columns_whose_names_are_hard_to_write(workplace: Path) -> None:
-    odd = {"012": ["a b"] * 2, "true": ["b c"] * 2, "a: b": ["c d"] * 2, "{x}": ["d e"] * 2, "status": ["x y"] * 2}
+    odd = {"012": ["a b"] * 2, "true": ["b c"] * 2, "a: b": ["c d"] * 2, "${x}": ["d e"] * 2, "status": ["x y"] * 2}
     write_parquet(workplace / "rows.parquet", [png()] * 2, **odd)
     draft = write_draft(["rows.parquet"])
-    assert load_manifest(draft.path, environment={}).input.keep == ("subject", "012", "true", "a: b", "{x}")
+    assert load_manifest(draft.path, environment={}).input.keep == ("subject", "012", "true", "a: b", "${x}")
     answered(draft, 2)
 
 

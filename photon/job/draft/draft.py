@@ -17,6 +17,7 @@ from photon.job.sources import open_source
 from photon.manifest.document import Document
 from photon.manifest.load import parse_manifest
 from photon.manifest.spelling import spelt
+from photon.manifest.variables import fill_variables
 
 #: Columns that are kept without being asked; more would make results as wide as the input.
 _MOST_KEPT = 12
@@ -53,7 +54,9 @@ def write_draft(names: Sequence[str], out: Path | None = None) -> Draft:
         raise UsageError(f"{path} is there already; choose another name with --out, or remove it")
     looked = look_at(found)
     text = draft(found, looked, path)
-    open_source(parse_manifest(Document.parse(text, str(path))))  # what we write has to be in order
+    document = Document.parse(text, str(path))
+    fill_variables(document, {})
+    open_source(parse_manifest(document))  # what we write has to be in order
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -142,4 +145,5 @@ def _free(name: str, looked: Looked) -> str:
 
 
 def _line(text: str, comment: str) -> str:
+    text = text.replace("${", "$${")  # a name of the data's, not an environment variable
     return f"{text:<{_COMMENT - 1}} # {' '.join(comment.split())}"
