@@ -62,4 +62,4 @@ def clip_point(point: Point) -> PointCell:
 
 
 def _clamp(value: float) -> float:
-    return min(1.0, max(0.0, value))
+    return 0.0 if value < 0.0 else 1.0 if value > 1.0 else value

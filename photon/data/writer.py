@@ -20,7 +20,7 @@ import pyarrow as pa
 from photon.data.disk import blaming, sync_folder
 
 # Arrow's 32-bit offsets end at 2 GiB a column, and readers take a batch at a time.
-_BATCH_BYTES = 64 << 20
+_BATCH_BYTES, _BATCH_ROWS = 64 << 20, 4096
 #: The key of a part's own facts in its schema's metadata.
 FACTS = b"photon"
 
@@ -90,17 +90,27 @@ class PartWriter:
 
     def _batches(self, rows: Sequence[Mapping[str, object]]) -> Iterator[pa.RecordBatch]:
         names = set(self._schema.names)
-        start = size = 0
         for n, row in enumerate(rows):
             if unknown := row.keys() - names:
                 raise ValueError(f"row {n} has columns that the schema lacks: {', '.join(sorted(unknown))}")
-            weight = _weigh(row)
-            if n > start and size + weight > _BATCH_BYTES:
-                yield pa.RecordBatch.from_pylist(rows[start:n], schema=self._schema)
-                start, size = n, 0
-            size += weight
-        if start < len(rows):
-            yield pa.RecordBatch.from_pylist(rows[start:], schema=self._schema)
+        for start in range(0, len(rows), _BATCH_ROWS):
+            yield from self._halved(rows[start : start + _BATCH_ROWS])
+
+    def _halved(self, rows: Sequence[Mapping[str, object]]) -> Iterator[pa.RecordBatch]:
+        """One batch or, where that is too large, its halves."""
+        try:
+            batch = pa.RecordBatch.from_pylist(rows, schema=self._schema)
+        except pa.ArrowCapacityError:
+            if len(rows) == 1:
+                raise
+            batch = None
+        if batch is not None and (len(rows) == 1 or batch.nbytes <= _BATCH_BYTES):
+            yield batch
+            return
+        del batch
+        middle = len(rows) // 2
+        yield from self._halved(rows[:middle])
+        yield from self._halved(rows[middle:])
 
     def _sync_folder(self, path: Path) -> None:
         """Make the new name last. Where that fails, take the name back."""
@@ -119,14 +129,3 @@ def digest_of(path: Path) -> str:
     """SHA-256 of a file, in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _weigh(value: object) -> int:
-    """About how many bytes a cell takes in Arrow."""
-    if isinstance(value, (str, bytes)):
-        return len(value) + 4
-    if isinstance(value, Mapping):
-        return sum(map(_weigh, value.values()))
-    if isinstance(value, (list, tuple)):
-        return 4 + sum(map(_weigh, value))
-    return 8
