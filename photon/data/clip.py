@@ -62,4 +62,4 @@ def clip_point(point: Point) -> PointCell:
 
 
 def _clamp(value: float) -> float:
-    return 0.0 if value < 0.0 else 1.0 if value > 1.0 else value
+    return value if 0.0 < value < 1.0 else 1.0 if value >= 1.0 else 0.0
