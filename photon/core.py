@@ -54,6 +54,7 @@ class ImageInfo:
     ``width`` and ``height`` in pixels are those of ``frame``: "oriented" (EXIF orientation applied) or "stored".
     ``sha256`` is the hex digest of the encoded bytes, None for a picture that came as pixels. ``icc_profile`` is the
     name of the colour profile in the file, which is not applied: "" if it has no name, None without a profile.
+    ``odd_orientation``: the file has an EXIF orientation that is none of the eight, or broken EXIF; it counts as 1.
     """
 
     width: int
@@ -64,6 +65,7 @@ class ImageInfo:
     n_frames: int = 1
     sha256: str | None = None
     icc_profile: str | None = None
+    odd_orientation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from photon.errors import ImageError, UsageError
 from photon.images.draft import Canvas, shrink
 from photon.images.header import check_size, failure, open_header
 from photon.images.modes import Scale, to_rgb
-from photon.images.orientation import as_stored, read_orientation, swaps_sides, upright
+from photon.images.orientation import as_stored, find_orientation, read_orientation, swaps_sides, upright
 from photon.images.profile import profile_name
 from photon.images.quiet import quiet
 from photon.images.truncation import jpeg_lacks_its_end
@@ -129,14 +129,14 @@ def _finish(
     mode, n_frames, profile = picture.mode, _count_frames(picture), profile_name(picture)
     # Pillow turns TIFFs, and no other format, while it loads them, and forgets the orientation. PNGs may have it last.
     turned = isinstance(picture, TiffImagePlugin.TiffImageFile)
-    orientation = read_orientation(picture) if turned else 1
+    orientation, odd = find_orientation(picture) if turned else (1, False)
     whole = picture.size
     if canvas is not None:
         shrink(picture, canvas, swapped=policy.exif == "apply" and swaps_sides(read_orientation(picture)))
     smaller = picture.size != whole
     picture.load()
     if not turned:
-        orientation = read_orientation(picture)
+        orientation, odd = find_orientation(picture)
     rgb = to_rgb(picture, policy.background, policy.scale_16bit, ours=digest is not None)
     if policy.exif == "apply":
         rgb = rgb if turned else upright(rgb, orientation)
@@ -146,7 +146,7 @@ def _finish(
     size = rgb.size
     if smaller:  # a JPEG: of these, none is turned by Pillow
         size = whole[::-1] if frame == "oriented" and swaps_sides(orientation) else whole
-    return rgb, ImageInfo(*size, frame, orientation, mode, n_frames, digest, profile)
+    return rgb, ImageInfo(*size, frame, orientation, mode, n_frames, digest, profile, odd)
 
 
 def _count_frames(picture: Image.Image) -> int:

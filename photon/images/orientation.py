@@ -14,16 +14,25 @@ _UPRIGHT = {
     7: Transpose.TRANSVERSE,
     8: Transpose.ROTATE_90,
 }
+_HEAD = b"Exif\0\0"
 _INVERSE = {Transpose.ROTATE_90: Transpose.ROTATE_270, Transpose.ROTATE_270: Transpose.ROTATE_90}
 
 
 def read_orientation(picture: Image.Image) -> int:
     """The picture's orientation, 1 to 8. 1 where there is none, where it is not one of the eight, or EXIF is broken."""
+    return find_orientation(picture)[0]
+
+
+def find_orientation(picture: Image.Image) -> tuple[int, bool]:
+    """``read_orientation``, and whether what stands there is none: broken, or not one of the eight."""
     try:
-        value = picture.getexif().get(ExifTags.Base.Orientation, 1)
+        exif = picture.getexif()
+        value = exif.get(ExifTags.Base.Orientation, 1)
+        if not exif and len(picture.info.get("exif", b"")) > len(_HEAD):  # Pillow found nothing to read in it
+            return 1, True
     except Exception:  # broken EXIF fails in a dozen ways, and never costs a picture
-        return 1
-    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+        return 1, True
+    return (value, False) if isinstance(value, int) and 1 <= value <= 8 else (1, True)
 
 
 def upright(picture: Image.Image, orientation: int) -> Image.Image:

@@ -18,6 +18,8 @@ from photon.manifest.tasks import Task
 
 #: The code of a row that brought the engine down, each time it was asked about.
 POISON = "ENGINE_POISON"
+_SOURCE = RowRef.__slots__
+_IMAGE = tuple(name for name in ImageInfo.__slots__ if name != "odd_orientation")  # which the run counts
 
 
 @dataclass(slots=True)
@@ -86,14 +88,15 @@ class Assembler:
             "status": _status(failure),
             "error_code": failure.code if failure else None,
             "error_message": failure.message if failure else None,
-            "source": _flat(row.ref),
-            "image": _flat(info) if info else known.cells["image"] if known else None,
+            "source": {name: getattr(row.ref, name) for name in _SOURCE},
+            "image": _image(info) if info else known.cells["image"] if known else None,
             **row.kept,
             **answers,
             "job_id": self._job_id,
         }
         found = sum(len(answers[task.name].get(task.kind) or ()) for task in self._tasks if task.kind != "text")
-        return Outcome(row.place, row.row_id, cells, found, len(row.asked.requests), failure)
+        odd = info is not None and info.odd_orientation
+        return Outcome(row.place, row.row_id, cells, found, len(row.asked.requests), failure, odd)
 
     def _answers(self, row: _Waiting) -> tuple[Cells, Failure | None]:
         """Each task's answer, and the row's failure: its own or its image's, else the first failed task's."""
@@ -137,9 +140,9 @@ def _known_failure(row: _Waiting, task: str) -> Failure | None:
     return Failure(code, told)
 
 
-def _flat(record: RowRef | ImageInfo) -> dict[str, Any]:
-    """The fields by their names. ``asdict`` would look for more to copy in each of them, for every row."""
-    return {name: getattr(record, name) for name in record.__slots__}
+def _image(info: ImageInfo) -> dict[str, Any]:
+    """``asdict`` would look for more to copy in each of the fields, for every row."""
+    return {name: getattr(info, name) for name in _IMAGE}
 
 
 def _image_failure(row: _Waiting) -> Failure | None:

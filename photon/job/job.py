@@ -115,6 +115,7 @@ class Job:
             "found": done.found + tally.found,
             "codes": dict(codes),
             "requests": tally.requests,
+            "odd_orientations": tally.odd_orientations,
             "new_rows": tally.rows,
             "seconds": round(tally.seconds, 3),
             "planned": self.planned,

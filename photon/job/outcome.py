@@ -14,7 +14,7 @@ Cells: TypeAlias = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``place`` is the row's in the plan; ``found`` counts its objects and points, ``requests`` what was asked about it
-    in this run; ``failure`` is the row's."""
+    in this run; ``failure`` is the row's. ``odd_orientation``: of its picture."""
 
     place: int
     row_id: str
@@ -22,3 +22,4 @@ class Outcome:
     found: int = 0
     requests: int = 0
     failure: Failure | None = None
+    odd_orientation: bool = False

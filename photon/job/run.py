@@ -292,6 +292,7 @@ class _Run:
             meaningless=bool(self._engine.facts.get("meaningless")),
             statistics=self._engine.statistics,
             new_rows=job.tally.rows,
+            odd_orientations=job.tally.odd_orientations,
             state=ending,
             stopped_with=code if code is not None else OVER_BUDGET if ending == "over_budget" else None,
         )

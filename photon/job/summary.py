@@ -45,6 +45,7 @@ class Summary:
     meaningless: bool
     statistics: Statistics | None = None
     new_rows: int = 0
+    odd_orientations: int = 0
     state: str = "finished"
     stopped_with: int | None = None
 
@@ -79,6 +80,8 @@ class Summary:
         lines += [
             f"  {code.code:<{width}}  {code.count:>6,}  first: row {code.row_id}: {code.message}" for code in self.codes
         ]
+        if self.odd_orientations:
+            lines.append(f"{self.odd_orientations:,} pictures with an EXIF orientation that is none, taken as stored")
         lines.append(
             f"{self.requests:,} requests answered, {self.found:,} objects and points found; "
             f"{self.seconds:.1f} s, {self._rate(self.new_rows):.1f} images/s, "

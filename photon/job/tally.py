@@ -29,6 +29,7 @@ class Tally:
     ok: int = 0
     requests: int = 0
     found: int = 0
+    odd_orientations: int = 0
     codes: dict[str, CodeCount] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
@@ -44,6 +45,11 @@ class Tally:
         """Takes in one finished row. The first failure of a code is logged in full, later ones are only counted."""
         self.rows += 1
         self.found += outcome.found
+        if outcome.odd_orientation:
+            if not self.odd_orientations:
+                told = "row %s has an EXIF orientation that is none; such pictures are taken as stored, and counted"
+                log.warning(told, outcome.row_id, extra={"row": outcome.row_id})
+            self.odd_orientations += 1
         failure = outcome.failure
         if failure is None:
             self.ok += 1

@@ -46,7 +46,7 @@ def test_orientation_as_pillow_transposes(format):
 @pytest.mark.parametrize("wrong", [0, 9, 65535])
 def test_an_orientation_that_is_none_is_ignored(format, wrong):
     rgb, info = decode(oriented(wrong, format), POLICY)
-    assert (info.exif_orientation, rgb.size) == (1, (3, 2))
+    assert (info.exif_orientation, info.odd_orientation, rgb.size) == (1, True, (3, 2))
 
 
 @pytest.mark.parametrize("exif", [b"Exif\0\0", b"Exif\0\0garbage!garbage", b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\1\x12"])

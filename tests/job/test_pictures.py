@@ -134,7 +134,9 @@ def test_the_frame_is_recorded(manifest_file: Write) -> None:
     images = [photo(4000, 3000, orientation=6), photo(60, 40, orientation=9), broken]
 
     def told(**parts: str) -> list[tuple[object, ...]]:
-        assert run_on(manifest_file, images, **parts).failed == 0
+        summary = run_on(manifest_file, images, **parts)
+        assert (summary.failed, summary.odd_orientations) == (0, 2)
+        assert "2 pictures with an EXIF orientation that is none, taken as stored" in summary.text()
         return [
             tuple(row["image"][key] for key in ("width", "height", "frame", "exif_orientation")) for row in rows_of()
         ]
