@@ -58,10 +58,13 @@ class Job:
     fail_fast: bool = False
     tally: Tally = field(default_factory=Tally)
 
+    planned: int | None = field(init=False)
+    """The shard's rows, None where only reading tells."""
     _generations: dict[int, int] = field(init=False)
     _done: Counts = field(init=False)
 
     def __post_init__(self) -> None:
+        self.planned = self._planned()
         self._generations = {number: record.generation for number, record in self.ledger.records.items()}
         self._done = self._counted([])
         self.status.count_by(self.counts)
@@ -121,9 +124,7 @@ class Job:
             "planned": self.planned,
         }
 
-    @property
-    def planned(self) -> int | None:
-        """The shard's rows, None where only reading tells."""
+    def _planned(self) -> int | None:
         if self.plan.is_endless:
             return None
         numbers = self.shard.of(self.plan.chunks)
