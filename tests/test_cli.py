@@ -239,3 +239,37 @@ def test_ctrl_c_keeps_what_is_finished(manifest_file: Write) -> None:
     assert 0 < table.num_rows < 3000
     assert table["row_id"].to_pylist() == [f"row{i}" for i in range(table.num_rows)]
     assert not list(Path("out/data").glob(".*")), "nothing half-written is left"
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("at_the_third", "code", "told"),
+    [
+        ("raise EngineError('the device is gone')", 70, "photon-batch: error: the device is gone\n"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 75, "stopped before the end; the same command goes on"),
+        ("os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)", 130, "SIGINT after SIGINT"),
+    ],
+)
+def test_ends_before_the_end(manifest_file: Write, at_the_third: str, code: int, told: str) -> None:
+    """The engine goes down, or a signal comes, with the third answer. The same command goes on."""
+    manifest_file()
+    script = f"""
+import os, signal
+from photon.cli import main
+from photon.engine.null import NullEngine
+from photon.errors import EngineError
+
+honest = NullEngine.run
+def run(self, requests, *, trace=None):
+    for number, result in enumerate(honest(self, requests, trace=trace)):
+        if number == 2:
+            {at_the_third}
+        yield result
+NullEngine.run = run
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script, "run", "m.yaml"], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    done = photon_batch("run", "m.yaml")
+    assert (done.returncode, "6 rows: 6 ok, 0 failed" in done.stderr) == (0, True)
