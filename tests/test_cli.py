@@ -241,7 +241,6 @@ def test_ctrl_c_keeps_what_is_finished(manifest_file: Write) -> None:
     assert not list(Path("out/data").glob(".*")), "nothing half-written is left"
 
 
-@pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize(
     ("at_the_third", "code", "told"),
     [
@@ -252,6 +251,7 @@ def test_ctrl_c_keeps_what_is_finished(manifest_file: Write) -> None:
 )
 def test_ends_before_the_end(manifest_file: Write, at_the_third: str, code: int, told: str) -> None:
     """The engine goes down, or a signal comes, with the third answer. The same command goes on."""
+    write_parquet(Path("rows.parquet"), [png()] * 400)  # more than are taken in ahead
     manifest_file()
     script = f"""
 import os, signal
@@ -272,4 +272,4 @@ main()
     assert done.returncode == code, done.stderr
     assert told in done.stderr
     done = photon_batch("run", "m.yaml")
-    assert (done.returncode, "6 rows: 6 ok, 0 failed" in done.stderr) == (0, True)
+    assert (done.returncode, "400 rows: 400 ok, 0 failed" in done.stderr) == (0, True)
