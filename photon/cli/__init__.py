@@ -1,7 +1,7 @@
 """photon-batch: each command is one call into the library, in a file of its own.
 
 Standard output carries what was asked for: --json, --help, --version, --show-resolved, a schema, and the tables of
-``simulate``, ``eval`` and ``bench``; messages, the progress bar and the summary go to standard error.
+``status``, ``simulate``, ``eval`` and ``bench``; messages, the progress bar and the summary go to standard error.
 Exit codes are those of ``photon.errors``, 3 for too many failed rows, 130 for an interrupt.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,13 @@ from photon.cli.app import Json, LogForm, ManifestPath, Quiet, Sets, Verbose, ap
 from photon.cli.log import LogFormat, LogStream, set_up_log, terminal_columns
 from photon.cli.tell import errors_told, print_json, say
 
+if TYPE_CHECKING:
+    from photon.job.progress import Progress
+    from photon.manifest.manifest import Manifest
+
 _EXAMPLES = examples(
     "run cars.yaml --limit 20",
+    "run cars.yaml --dry-run",
     "run cars.yaml --set tasks.0.max_objects=100",
 )
 
@@ -36,6 +41,7 @@ def run(
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="End at the first row that fails.")] = False,
     steal: Annotated[bool, typer.Option("--steal", help="Take the shard from a process that is gone.")] = False,
     grace: Annotated[float, typer.Option(help="Seconds to finish what is in flight when asked to stop.")] = 45.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Try some rows without the model; write nothing.")] = False,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what each step did, for https://ui.perfetto.dev.")
     ] = None,
@@ -51,14 +57,12 @@ def run(
         from photon.manifest.load import load_manifest
 
         loaded = load_manifest(manifest, sets or ())
-        from photon.job.progress import progress_for
+        if dry_run:
+            raise typer.Exit(_try_out(loaded, limit, fresh, as_json, quiet))
         from photon.job.run import run as run_job
         from photon.job.shard import shard_from
         from photon.job.stop import Abandoned, Stop
 
-        stream = LogStream() if log_format is LogFormat.JSON else None
-        shown = progress_for(stream, shown=not (no_progress or quiet))
-        retry = None if not retry_failed else frozenset(code or ())
         try:
             with Stop(grace) as stop:
                 summary = run_job(
@@ -66,11 +70,11 @@ def run(
                     limit=limit,
                     shard=shard_from(shard, os.environ),
                     fresh=fresh,
-                    retry=retry,
+                    retry=frozenset(code or ()) if retry_failed else None,
                     fail_fast=fail_fast,
                     steal=steal,
                     trace=trace,
-                    progress=shown,
+                    progress=_progress(log_format, shown=not (no_progress or quiet)),
                     stop=stop,
                 )
         except Abandoned as error:  # before anything was begun
@@ -80,3 +84,20 @@ def run(
     if as_json:
         print_json(summary.as_dict())
     raise typer.Exit(summary.exit_code)
+
+
+def _try_out(manifest: Manifest, limit: int | None, fresh: bool, as_json: bool, quiet: bool) -> int:
+    from photon.job.dry_run import dry_run
+
+    tried = dry_run(manifest, limit=limit, fresh=fresh)
+    if not quiet:
+        say(tried.text())
+    if as_json:
+        print_json(tried.as_dict())
+    return tried.exit_code
+
+
+def _progress(log_format: LogFormat, *, shown: bool) -> Progress:
+    from photon.job.progress import progress_for
+
+    return progress_for(LogStream() if log_format is LogFormat.JSON else None, shown=shown)

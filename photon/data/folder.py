@@ -84,8 +84,8 @@ class FolderSource:
         stop = len(self._pictures) if limit is None else min(start + limit, len(self._pictures))
         for index in range(start, stop):
             root, name = self._pictures[index]
-            shown = _shown(name).replace(os.sep, "/")
-            ref = RowRef(_shown(os.path.join(root, name)), 0, 0)
+            shown = shown_name(name).replace(os.sep, "/")
+            ref = RowRef(shown_name(os.path.join(root, name)), 0, 0)
             cells = {"image": ref.file, "file_name": shown, "folder": os.path.dirname(shown)}
             row_id = cells[self._columns.id] if self._columns.id else ref.position
             others: dict[str, object] = {column: cells[column] for column in self._columns.others}
@@ -151,6 +151,6 @@ def _stamp(picture: str) -> Stamp | None:
         return None
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A name as text, where it is not UTF-8 too: those bytes as ``\\xff``."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

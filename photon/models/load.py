@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from photon.errors import InputError, UsageError
-from photon.models.config import MoondreamConfig, TokenConfig
+from photon.models.config import MoondreamConfig, TokenConfig, VisionConfig
 from photon.models.tokenizer import Tokenizer, resolve_tokens
 
 if TYPE_CHECKING:
@@ -67,6 +67,13 @@ def load_model(
     model = load_weights(config, folder, device=device, dtype=dtype)
     fingerprint = _fingerprint([*sorted(folder.glob("*.safetensors")), folder / "config.json", *_existing(vocabulary)])
     return LoadedModel(model, tokens, words, fingerprint, meaningless=path == "photon://tiny")
+
+
+def vision_of(path: str) -> VisionConfig | None:
+    """How a model cuts pictures, by its config alone; None for one that would have to be fetched for that. Raises
+    ``UsageError`` for a config that is none."""
+    folder = Path(__file__).parent.parent / "assets" / SHIPPED[path] if path in SHIPPED else Path(path)
+    return MoondreamConfig.read(folder / "config.json").vision if folder.is_dir() else None
 
 
 def _folder(name: str, revision: str | None, key: str, revision_key: str, patterns: list[str]) -> Path:
