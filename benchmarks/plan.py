@@ -20,7 +20,7 @@ import PIL.Image
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from photon.job.prepare import prepare
+from photon.audit.prepare import prepare
 from photon.manifest.manifest import Manifest
 
 

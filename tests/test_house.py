@@ -25,7 +25,9 @@ FLOORS = (
     ("sim", "bench"),
     ("data",),
     ("manifest",),
+    ("plan",),
     ("job",),
+    ("audit",),
     ("export", "report", "evaluate"),
     ("cli",),
 )

@@ -30,7 +30,7 @@ def plan(
         from photon.manifest.load import load_manifest
 
         loaded = load_manifest(manifest, sets or ())
-        from photon.job.prepare import prepare
+        from photon.audit.prepare import prepare
 
         if limit is not None:
             loaded = loaded.with_limit(limit)

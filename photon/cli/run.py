@@ -60,8 +60,8 @@ def run(
         if dry_run:
             raise typer.Exit(_try_out(loaded, limit, fresh, as_json, quiet))
         from photon.job.run import run as run_job
-        from photon.job.shard import shard_from
         from photon.job.stop import Abandoned, Stop
+        from photon.plan.shard import shard_from
 
         try:
             with Stop(grace) as stop:
@@ -87,7 +87,7 @@ def run(
 
 
 def _try_out(manifest: Manifest, limit: int | None, fresh: bool, as_json: bool, quiet: bool) -> int:
-    from photon.job.dry_run import dry_run
+    from photon.audit.dry_run import dry_run
 
     tried = dry_run(manifest, limit=limit, fresh=fresh)
     if not quiet:

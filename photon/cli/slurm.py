@@ -37,7 +37,7 @@ def script(
 ) -> None:
     """Write a script for sbatch that does a manifest's rows in N shards."""
     with errors_told(False):
-        from photon.job.slurm import Script
+        from photon.audit.slurm import Script
         from photon.manifest.load import load_manifest
 
         load_manifest(manifest)  # what is wrong with it is better told here than in N logs
@@ -56,7 +56,7 @@ def retry(
 ) -> None:
     """Print sbatch's options for the shards that have something left to do, a line for each array."""
     with errors_told(False):
-        from photon.job.slurm import arrays, missing_shards
+        from photon.audit.slurm import arrays, missing_shards
 
         missing = missing_shards(output, tasks)
     if not missing:

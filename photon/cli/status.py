@@ -25,8 +25,8 @@ def status(
     """Tell how far a job is: rows, rate, time left, failures, shard by shard."""
     set_up_log(form=log_format)
     with errors_told(as_json):
-        from photon.job.status import JobStatus, read_job_status, watch
-        from photon.job.status_table import status_text
+        from photon.audit.status import JobStatus, read_job_status, watch
+        from photon.audit.status_table import status_text
 
         on_terminal = sys.stdout.isatty()
         above = 0

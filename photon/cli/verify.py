@@ -23,7 +23,7 @@ def verify(
     """
     set_up_log(verbose, quiet, log_format)
     with errors_told(as_json):
-        from photon.job.verify import verify as check
+        from photon.audit.verify import verify as check
 
         verdict = check(output)
     if not quiet or verdict.found:

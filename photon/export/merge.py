@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from photon.audit.standing import Standing
 from photon.data.part_file import batches, opened
 from photon.data.writer import FACTS, digest_of, part_name
 from photon.errors import InputError, UsageError
 from photon.export.staging import staged
-from photon.job.ledger import Record
-from photon.job.standing import Standing
+from photon.plan.ledger import Record
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from photon.job.outcome import Outcome
-from photon.job.plan import Chunk
+from photon.plan.plan import Chunk
 
 #: Bytes of pictures that could not be read which an open chunk holds at most.
 _SAMPLES = 64 << 20

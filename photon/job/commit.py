@@ -9,12 +9,12 @@ from pathlib import Path
 
 from photon.data.writer import PartWriter, part_name
 from photon.errors import UsageError
-from photon.job.ledger import Ledger, LedgerFile, Making, Record
 from photon.job.outcome import Outcome
-from photon.job.owner import OwnerRecord
-from photon.job.plan import Chunk
 from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
+from photon.plan.ledger import Ledger, LedgerFile, Making, Record
+from photon.plan.owner import OwnerRecord
+from photon.plan.plan import Chunk
 
 
 class Committer:

@@ -14,12 +14,12 @@ from photon.errors import EngineError
 from photon.job.assemble import POISON, Assembler
 from photon.job.chunks import Chunks
 from photon.job.outcome import Outcome
-from photon.job.plan import Chunk
 from photon.job.progress import Progress
 from photon.job.questions import Asked, Questions
 from photon.job.reading import PlannedRow
 from photon.job.suspects import Suspects
 from photon.job.tally import Tally
+from photon.plan.plan import Chunk
 
 
 class Flow:

@@ -15,7 +15,7 @@ from pathlib import Path
 from photon.data.disk import blaming
 from photon.data.writer import part_name
 from photon.errors import OutputError, UsageError
-from photon.job.plan_file import NAMES, head_name
+from photon.plan.plan_file import NAMES, head_name
 
 PREVIEW = "preview.png"
 #: The keyword and text by which a preview is known as ours: among the first bytes of the file, as PNG's ``tEXt``.

@@ -19,19 +19,19 @@ from photon.job.assemble import POISON, Assembler
 from photon.job.chunks import Chunks
 from photon.job.commit import Committer
 from photon.job.flow import Flow
-from photon.job.ledger import Counts, Ledger, Making, Record
 from photon.job.outbox import Outbox
 from photon.job.outcome import Outcome
-from photon.job.plan import ENDLESS, Chunk, Plan
 from photon.job.questions import Questions
 from photon.job.reading import PlannedRow, endless_rows, planned_rows
 from photon.job.recall import Recall
-from photon.job.shard import Shard
 from photon.job.status_file import StatusFile
 from photon.job.stop import Stop
 from photon.job.suspects import Suspects, report_crash
 from photon.job.tally import Tally
 from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Counts, Ledger, Making, Record
+from photon.plan.plan import ENDLESS, Chunk, Plan
+from photon.plan.shard import Shard
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from photon.errors import UsageError
 from photon.job.fingerprint import digest, shared_settings, task_fingerprint
-from photon.job.ledger import Making
 from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Making
 
 
 def making_of(manifest: Manifest, facts: Mapping[str, Any], schema: pa.Schema) -> Making:

@@ -10,9 +10,9 @@ import queue
 import threading
 from typing import Protocol
 
-from photon.job.ledger import Record
 from photon.job.outcome import Outcome
-from photon.job.plan import Chunk
+from photon.plan.ledger import Record
+from photon.plan.plan import Chunk
 
 log = logging.getLogger(__name__)
 

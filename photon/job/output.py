@@ -20,9 +20,9 @@ import pyarrow as pa
 from photon.data.part_file import batches, count_rows, opened
 from photon.errors import InputError, UsageError
 from photon.job.asked import AskedTask, tasks_of
-from photon.job.plan import Plan
-from photon.job.plan_file import read_plan
 from photon.manifest.rules import RESULT_COLUMNS
+from photon.plan.plan import Plan
+from photon.plan.plan_file import read_plan
 
 _PART = re.compile(r"part-(\d+)\.arrow")
 

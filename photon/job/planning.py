@@ -9,11 +9,11 @@ from pathlib import Path
 
 from photon.data.row import Source
 from photon.errors import UsageError
-from photon.job.growth import Growth, growth_of
-from photon.job.plan import Plan, spans_of
-from photon.job.plan_file import create_plan, extend_plan, read_plan
 from photon.job.sources import open_planned, open_source, reader_of, reading_of
 from photon.manifest.manifest import Manifest
+from photon.plan.growth import Growth, growth_of
+from photon.plan.plan import Plan, spans_of
+from photon.plan.plan_file import create_plan, extend_plan, read_plan
 
 log = logging.getLogger(__name__)
 

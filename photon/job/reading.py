@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 from photon.data.row import Row, Source
-from photon.job.plan import Chunk, Plan
 from photon.job.recall import Known, Recall, position
+from photon.plan.plan import Chunk, Plan
 
 
 @dataclass(frozen=True, slots=True)

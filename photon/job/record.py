@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 from photon.data.disk import replace
 from photon.engine.statistics import Statistics
 from photon.job.fingerprint import digest
-from photon.job.ledger import Counts, Ledger, Making
-from photon.job.plan import Plan
-from photon.job.shard import Shard
 from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Counts, Ledger, Making
+from photon.plan.plan import Plan
+from photon.plan.shard import Shard
 
 SCHEMA_VERSION = 2
 RUN_JSON = "run.json"

@@ -13,13 +13,13 @@ from photon.data.part_file import batches, facts_of, opened
 from photon.data.writer import digest_of
 from photon.errors import InputError
 from photon.job.commit import Committer
-from photon.job.ledger import Ledger, Making, Record
-from photon.job.owner import FOLDER as OWNERS
-from photon.job.plan import Plan
 from photon.job.quarantine import FOLDER as QUARANTINE
 from photon.job.recall import OPEN_FOLDER
 from photon.job.suspects import FOLDER as CRASHES
 from photon.manifest.tasks import Task
+from photon.plan.ledger import Ledger, Making, Record
+from photon.plan.owner import FOLDER as OWNERS
+from photon.plan.plan import Plan
 
 log = logging.getLogger(__name__)
 

@@ -24,10 +24,8 @@ from photon.job.commit import Committer
 from photon.job.engine import check_adapters, open_engine
 from photon.job.folder import OutputFolder
 from photon.job.job import Ending, Job
-from photon.job.ledger import Ledger, LedgerFile, Making
 from photon.job.making import check_base, making_of
 from photon.job.measure import measured_chunk_rows
-from photon.job.owner import OwnerRecord
 from photon.job.planning import Planned, new_plan, open_plan
 from photon.job.progress import Progress, Silent
 from photon.job.prompts import check_prompts
@@ -35,12 +33,14 @@ from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
 from photon.job.record import RunRecord, State
 from photon.job.recover import recover, sweep
-from photon.job.shard import Shard
 from photon.job.sources import check_trace, open_source
 from photon.job.status_file import StatusFile, read_status
 from photon.job.stop import PREEMPTED, Abandoned, Stop
 from photon.job.summary import OVER_BUDGET, Summary, done_already, with_earlier
 from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Ledger, LedgerFile, Making
+from photon.plan.owner import OwnerRecord
+from photon.plan.shard import Shard
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from photon.data.row import Source
 from photon.data.unit import Unit
 from photon.errors import UsageError
 from photon.job.folder import OutputFolder, lies_in
-from photon.job.plan import Plan, Reader
 from photon.manifest.columns import check_columns
 from photon.manifest.input import Input, Urls
 from photon.manifest.manifest import Manifest
 from photon.manifest.problems import KeyPath, ManifestError
 from photon.manifest.rules import SOURCES
+from photon.plan.plan import Plan, Reader
 
 if TYPE_CHECKING:
     from photon.data.grouped import GroupedFiles

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from photon.data.disk import replace
-from photon.job.owner import FOLDER
 from photon.job.progress import Progress
-from photon.job.shard import Shard
 from photon.job.tally import Tally
+from photon.plan.owner import FOLDER
+from photon.plan.shard import Shard
 
 #: Seconds between two writings under way.
 EVERY = 5.0

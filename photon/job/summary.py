@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from photon.engine.statistics import Statistics
 from photon.job.folder import OutputFolder
-from photon.job.ledger import Counts, Record
 from photon.job.tally import CodeCount
 from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Counts, Record
 
 #: The exit code of a run that finished with more failures than its manifest allows.
 OVER_BUDGET = 3

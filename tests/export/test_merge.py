@@ -19,10 +19,10 @@ from photon.data.writer import FACTS
 from photon.errors import EngineError, InputError, OutputError, UsageError
 from photon.export import merge as module
 from photon.export.merge import merge
-from photon.job.owner import OwnerRecord
 from photon.job.run import run
-from photon.job.shard import Shard
 from photon.manifest.load import load_manifest
+from photon.plan.owner import OwnerRecord
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png
 

@@ -13,10 +13,10 @@ from photon.core import Failure
 from photon.data.unit import Unit
 from photon.errors import OutputError
 from photon.job.chunks import Chunks
-from photon.job.ledger import Record
 from photon.job.outbox import Outbox
 from photon.job.outcome import Outcome
-from photon.job.plan import Chunk, Plan, Span
+from photon.plan.ledger import Record
+from photon.plan.plan import Chunk, Plan, Span
 
 
 def chunk(number: int, rows: int = 4) -> Chunk:

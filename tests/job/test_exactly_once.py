@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from photon.errors import EngineError
-from photon.job.ledger import Ledger
-from photon.job.plan_file import read_plan
 from photon.job.run import run
-from photon.job.shard import Shard
 from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Ledger
+from photon.plan.plan_file import read_plan
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png
 

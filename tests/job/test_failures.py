@@ -21,10 +21,10 @@ from photon.device.device import Operation
 from photon.device.threads import ThreadDevice
 from photon.engine.null import scripted
 from photon.errors import DeviceMemoryError, EngineError, OutputError, StallError, UsageError
-from photon.job.owner import STALE, Owner, OwnerRecord, owners
 from photon.job.run import run
-from photon.job.shard import Shard
 from photon.manifest.load import load_manifest
+from photon.plan.owner import STALE, Owner, OwnerRecord, owners
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 
@@ -295,7 +295,7 @@ def test_another_division_at_the_same_time(manifest_file: Write) -> None:
 
 def test_a_shard_that_is_taken_away(manifest_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever lost it writes nothing more."""
-    monkeypatch.setattr("photon.job.owner.HEARTBEAT", 0.01)
+    monkeypatch.setattr("photon.plan.owner.HEARTBEAT", 0.01)
     write_parquet(Path("rows.parquet"), [png()] * 200)
     path = manifest_file(tasks=TASKS)
 

@@ -13,11 +13,11 @@ import pytest
 from photon.data.unit import Unit
 from photon.errors import OutputError
 from photon.job.folder import OutputFolder
-from photon.job.ledger import Making
-from photon.job.plan import Plan, Span
 from photon.job.record import RunRecord
-from photon.job.shard import Shard
 from photon.manifest.load import load_manifest
+from photon.plan.ledger import Making
+from photon.plan.plan import Plan, Span
+from photon.plan.shard import Shard
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from photon.job.prepare import prepare
+from photon.audit.prepare import prepare
 from photon.job.run import run
-from photon.job.shard import Shard
 from photon.manifest.load import load_manifest
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from photon.job.ledger import Ledger
+from photon.plan.ledger import Ledger
 from tests.job.inputs import png, write_parquet
 from tests.job.zygote import Zygote
 

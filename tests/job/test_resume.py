@@ -13,11 +13,11 @@ import pytest
 
 from photon.core import Failure, Request, Result
 from photon.errors import EngineError, UsageError
-from photon.job.ledger import Ledger
 from photon.job.run import run
-from photon.job.shard import Shard
 from photon.job.summary import Summary
 from photon.manifest.load import load_manifest
+from photon.plan.ledger import Ledger
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 

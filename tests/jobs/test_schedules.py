@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from photon.job.ledger import Ledger
 from photon.job.output import RunOutput
+from photon.plan.ledger import Ledger
 from tests.data.pictures import picture
 
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from photon.audit.slurm import Script, arrays, missing_shards
 from photon.cli import app
 from photon.job.run import run
-from photon.job.shard import Shard, shard_from
-from photon.job.slurm import Script, arrays, missing_shards
 from photon.manifest.load import load_manifest
+from photon.plan.shard import Shard, shard_from
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 

@@ -14,19 +14,19 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from photon.audit.positions import Positions, Stretch
+from photon.audit.repeats import IdDigests
+from photon.audit.verify import verify
 from photon.cli import app
 from photon.data.unit import Unit
 from photon.data.writer import FACTS, digest_of
 from photon.errors import EngineError, UsageError
-from photon.job.ledger import Ledger
-from photon.job.plan import ENDLESS, Plan, Span
-from photon.job.plan_file import read_plan
-from photon.job.positions import Positions, Stretch
-from photon.job.repeats import IdDigests
 from photon.job.run import run
-from photon.job.shard import Shard
-from photon.job.verify import verify
 from photon.manifest.load import load_manifest
+from photon.plan.ledger import Ledger
+from photon.plan.plan import ENDLESS, Plan, Span
+from photon.plan.plan_file import read_plan
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from photon.audit.dry_run import dry_run
 from photon.cli import app
 from photon.errors import InputError, OutputError, UsageError
-from photon.job.dry_run import dry_run
 from photon.job.run import run
 from photon.manifest.load import load_manifest
 from tests.job.fakes import ShufflingEngine
@@ -107,7 +107,7 @@ def test_what_stands_in_the_way_of_a_run_does_so_here(manifest_file: Write) -> N
 def test_no_model_is_loaded(manifest_file: Write) -> None:
     write_parquet(Path("rows.parquet"), [png()] * 3)
     path = manifest_file(model="{path: photon://shapes}")
-    code = "import sys; from photon.manifest.load import load_manifest; from photon.job.dry_run import dry_run; "
+    code = "import sys; from photon.manifest.load import load_manifest; from photon.audit.dry_run import dry_run; "
     code += f"print(dry_run(load_manifest({str(path)!r})).ok, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "3 False\n"

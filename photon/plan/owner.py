@@ -16,7 +16,7 @@ from pathlib import Path
 
 from photon.data.disk import blaming, create, replace
 from photon.errors import UsageError
-from photon.job.shard import Shard
+from photon.plan.shard import Shard
 
 FOLDER = "shards"
 #: Seconds between two signs of life, and how long without one makes an owner stale.

@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from photon.audit.status import JobStatus, ShardStatus
 from photon.job.progress import clock
-from photon.job.status import JobStatus, ShardStatus
 from photon.job.summary import fitted
 
 #: Columns of the table, and the order in which they are left out where the terminal is too narrow.

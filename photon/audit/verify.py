@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from photon.audit.findings import Finding, Findings
+from photon.audit.part_check import PartCheck
+from photon.audit.repeats import IdDigests, Repeated
+from photon.audit.standing import Standing
 from photon.data.writer import part_name
-from photon.job.findings import Finding, Findings
 from photon.job.folder import OutputFolder
-from photon.job.part_check import PartCheck
 from photon.job.quarantine import FOLDER as QUARANTINE
 from photon.job.recall import OPEN_FOLDER
-from photon.job.repeats import IdDigests, Repeated
-from photon.job.standing import Standing
 
 #: Exit codes of a check: the folder is not as it should be; nothing is wrong, and a run has to go on.
 WRONG, UNFINISHED = 5, 75

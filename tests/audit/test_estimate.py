@@ -13,20 +13,20 @@ import pyarrow.dataset as ds
 import pytest
 from typer.testing import CliRunner
 
+from photon.audit.prepare import prepare
+from photon.audit.spread import spread_rows
 from photon.cli import app
 from photon.data.row import Row, RowRef
 from photon.data.unit import Unit
 from photon.errors import OutputError, UsageError
-from photon.job import prepare as module
-from photon.job.owner import OwnerRecord
-from photon.job.plan import ENDLESS, Plan, Span, spans_of
-from photon.job.plan_file import read_plan
-from photon.job.prepare import prepare
+from photon.audit import prepare as module
 from photon.job.run import run
-from photon.job.shard import Shard
-from photon.job.spread import spread_rows
 from photon.manifest.load import load_manifest
 from photon.manifest.manifest import Manifest
+from photon.plan.owner import OwnerRecord
+from photon.plan.plan import ENDLESS, Plan, Span, spans_of
+from photon.plan.plan_file import read_plan
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 
@@ -100,7 +100,7 @@ def test_chunks_where_the_manifest_leaves_them_open(manifest: Make, monkeypatch:
 def test_no_model_is_loaded(manifest_file: Write) -> None:
     write_parquet(Path("rows.parquet"), [png()] * 3)
     path = manifest_file(model="{path: photon://shapes}", tasks=TASKS)
-    code = "import sys; from photon.manifest.load import load_manifest; from photon.job.prepare import prepare; "
+    code = "import sys; from photon.manifest.load import load_manifest; from photon.audit.prepare import prepare; "
     code += f"print(prepare(load_manifest({str(path)!r})).tiled_by, 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "photon://shapes False\n"

@@ -16,7 +16,7 @@ from typing import Any
 from photon.data.disk import blaming, create
 from photon.data.unit import Unit
 from photon.errors import OutputError
-from photon.job.plan import Plan, Span
+from photon.plan.plan import Plan, Span
 
 PLAN_VERSION = 1
 #: What the files are named like, for whoever has to know ours.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from photon.audit.positions import Positions
 from photon.data.row import Row, Source
 from photon.data.unit import Unit
-from photon.job.plan import Chunk, Plan
-from photon.job.positions import Positions
+from photon.plan.plan import Chunk, Plan
 
 #: Neighbours that are read at each place: to get at one row, its group is opened and read up to there.
 _TOGETHER = 12

@@ -10,10 +10,10 @@ from operator import attrgetter
 from pathlib import Path
 
 from photon.errors import UsageError
-from photon.job.ledger import Ledger, Record
-from photon.job.owner import Owner, owners
-from photon.job.plan import Plan
-from photon.job.plan_file import head_name, read_plan
+from photon.plan.ledger import Ledger, Record
+from photon.plan.owner import Owner, owners
+from photon.plan.plan import Plan
+from photon.plan.plan_file import head_name, read_plan
 
 
 @dataclass(frozen=True)

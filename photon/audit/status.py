@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from photon.audit.standing import Standing
 from photon.job.assemble import POISON
-from photon.job.ledger import Counts
-from photon.job.owner import FOLDER, Owner
-from photon.job.shard import Shard
-from photon.job.standing import Standing
 from photon.job.status_file import read_status
 from photon.job.suspects import FOLDER as CRASHES
+from photon.plan.ledger import Counts
+from photon.plan.owner import FOLDER, Owner
+from photon.plan.shard import Shard
 
 #: Seconds between two looks.
 EVERY = 3.0

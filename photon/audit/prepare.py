@@ -10,20 +10,20 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from photon.audit.estimate import Estimate, Known, Rate, estimate, given_rate
+from photon.audit.headers import look_at_headers
+from photon.audit.spread import spread_rows
 from photon.engine.load import NULL
 from photon.images.decode import DecodePolicy
 from photon.job.engine import open_engine
-from photon.job.estimate import Estimate, Known, Rate, estimate, given_rate
 from photon.job.folder import OutputFolder
-from photon.job.headers import look_at_headers
 from photon.job.measure import CHUNK_ROWS, chunk_rows_at, measured_rate
-from photon.job.owner import owners
 from photon.job.planning import Planned, open_plan
 from photon.job.sources import open_source
-from photon.job.spread import spread_rows
 from photon.manifest.manifest import Manifest
 from photon.models.config import VisionConfig
 from photon.models.load import vision_of
+from photon.plan.owner import owners
 
 #: Rows whose headers are looked at; fewer where each has to be fetched.
 SAMPLE, _FETCHED = 288, 24

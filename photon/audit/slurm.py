@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from photon.audit.standing import Standing
 from photon.data.disk import blaming
 from photon.data.writer import part_name
 from photon.errors import UsageError
 from photon.job.folder import OutputFolder
 from photon.job.record import RunRecord
-from photon.job.shard import Shard
-from photon.job.standing import Standing
+from photon.plan.shard import Shard
 
 log = logging.getLogger(__name__)
 

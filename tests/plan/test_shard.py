@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from photon.errors import UsageError
-from photon.job.shard import Shard, shard_from
+from photon.plan.shard import Shard, shard_from
 
 #: What a batch script has: as one task, in an allocation for four.
 BATCH = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}

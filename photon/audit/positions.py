@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from photon.data.folder import shown_name
 from photon.data.unit import Unit
-from photon.job.plan import Chunk, Plan
+from photon.plan.plan import Chunk, Plan
 
 
 @dataclass(frozen=True, slots=True)

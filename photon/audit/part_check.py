@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from photon.audit.findings import Finding
+from photon.audit.positions import Positions, Stretch
 from photon.data.part_file import batches, facts_of, opened
 from photon.data.writer import FACTS, digest_of, part_name
 from photon.errors import InputError
-from photon.job.findings import Finding
-from photon.job.ledger import Record
-from photon.job.plan import Plan
-from photon.job.positions import Positions, Stretch
 from photon.job.quarantine import FOLDER as QUARANTINE
+from photon.plan.ledger import Record
+from photon.plan.plan import Plan
 
 _COLUMNS = ("row_id", "status", "error_code", "source", "job_id")
 _SET_ASIDE = ("row_id", "source", "status", "error_code", "job_id")

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from photon.audit.status import JobStatus, ShardStatus, read_job_status, watch
+from photon.audit.status_table import status_text
 from photon.cli import app
 from photon.errors import EngineError, UsageError
-from photon.job.owner import OwnerRecord
-from photon.job.plan_file import read_plan
 from photon.job.run import run
-from photon.job.shard import Shard
-from photon.job.status import JobStatus, ShardStatus, read_job_status, watch
-from photon.job.status_table import status_text
 from photon.manifest.load import load_manifest
+from photon.plan.owner import OwnerRecord
+from photon.plan.plan_file import read_plan
+from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
 
@@ -87,7 +87,7 @@ def test_from_plan_to_end(job: Path) -> None:
     OUT.mkdir()
     with pytest.raises(UsageError, match=r"out holds no plan\.json"):
         read_job_status(OUT)
-    from photon.job.prepare import prepare
+    from photon.audit.prepare import prepare
 
     prepare(load_manifest(job))
     status = read_job_status(OUT)
@@ -289,7 +289,7 @@ def test_an_interrupt_ends_the_watch_quietly(job: Path, monkeypatch: pytest.Monk
         show(read_job_status(root))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("photon.job.status.watch", interrupted)
+    monkeypatch.setattr("photon.audit.status.watch", interrupted)
     done = CliRunner().invoke(app, ["status", "out", "--watch"])
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith("out: finished, 22 of 22 rows on disk")

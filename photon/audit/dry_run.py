@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
+from photon.audit.spread import spread_rows
 from photon.core import Failure
 from photon.data.row import Row
 from photon.errors import ImageError
@@ -18,7 +19,6 @@ from photon.job.measure import CHUNK_ROWS
 from photon.job.planning import Planned, new_plan, open_plan
 from photon.job.questions import Asked, Questions, RequestId
 from photon.job.sources import open_source
-from photon.job.spread import spread_rows
 from photon.job.summary import OVER_BUDGET
 from photon.job.tally import CodeCount
 from photon.manifest.manifest import Manifest

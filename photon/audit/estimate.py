@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from photon.audit.headers import Headers
 from photon.errors import UsageError
-from photon.job.growth import Growth
-from photon.job.headers import Headers
-from photon.job.ledger import Counts, Ledger
-from photon.job.plan import Plan
 from photon.job.progress import clock
 from photon.job.record import RUN_JSON, RunRecord
 from photon.manifest.manifest import Manifest
 from photon.manifest.tasks import CaptionTask, Task
+from photon.plan.growth import Growth
+from photon.plan.ledger import Counts, Ledger
+from photon.plan.plan import Plan
 
 #: Bytes on disk, compressed: of a part with one task, of each further task in it, of a row without answers (its id, its
 #: picture's digest), of one thing found (coordinates and scores) with so many to a request, and of a letter.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from photon.data.files import is_remote
 from photon.data.unit import Unit
 from photon.errors import UsageError
-from photon.job.plan import ENDLESS, Plan, Span
+from photon.plan.plan import ENDLESS, Plan, Span
 
 
 @dataclass(frozen=True, slots=True)
