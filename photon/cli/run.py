@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from photon.cli.app import Json, LogForm, ManifestPath, Quiet, Sets, Verbose, app, examples
 from photon.cli.log import LogFormat, LogStream, set_up_log, terminal_columns
 from photon.cli.tell import errors_told, print_json, say
+from photon.errors import UsageError
 
 if TYPE_CHECKING:
     from photon.job.progress import Progress
@@ -56,6 +58,7 @@ def run(
     with errors_told(as_json):
         from photon.manifest.load import load_manifest
 
+        retry = _retried(retry_failed, code or ())
         loaded = load_manifest(manifest, sets or ())
         if dry_run:
             raise typer.Exit(_try_out(loaded, limit, fresh, as_json, quiet))
@@ -70,7 +73,7 @@ def run(
                     limit=limit,
                     shard=shard_from(shard, os.environ),
                     fresh=fresh,
-                    retry=frozenset(code or ()) if retry_failed else None,
+                    retry=retry,
                     fail_fast=fail_fast,
                     steal=steal,
                     trace=trace,
@@ -84,6 +87,12 @@ def run(
     if as_json:
         print_json(summary.as_dict())
     raise typer.Exit(summary.exit_code)
+
+
+def _retried(wanted: bool, codes: Sequence[str]) -> frozenset[str] | None:
+    if codes and not wanted:
+        raise UsageError("--code says which of the failed rows to ask again; give --retry-failed with it")
+    return frozenset(codes) if wanted else None
 
 
 def _try_out(manifest: Manifest, limit: int | None, fresh: bool, as_json: bool, quiet: bool) -> int:

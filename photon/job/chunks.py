@@ -38,7 +38,8 @@ class Chunks:
             raise ValueError(f"row {outcome.place} came twice")
         gathered.outcomes[outcome.place] = _bounded(gathered, outcome)
         if len(gathered.outcomes) == chunk.rows:
-            self._send(chunk, _in_order(self._open.pop(chunk.number)))
+            self._send(chunk, _in_order(gathered))  # may be cut short by a signal: then the chunk is still ours
+            self._open.pop(chunk.number, None)
 
     def unfinished(self) -> list[tuple[Chunk, list[Outcome]]]:
         """The rows of chunks that are not whole, given away, in plan order."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from photon.data.writer import PartWriter, part_name
 from photon.errors import UsageError
+from photon.job.making import check_base
 from photon.job.outcome import Outcome
 from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
@@ -32,17 +33,19 @@ class Committer:
         owner: OwnerRecord,
     ) -> None:
         """``parts`` writes into the data folder, ``unfinished`` into that of chunks that are not whole."""
-        self._open_folder = root / OPEN_FOLDER
+        self._root, self._open_folder = root, root / OPEN_FOLDER
+        self._checked = False
         self._parts, self._unfinished, self._quarantine = parts, unfinished, quarantine
         self._file, self._ledger, self._making, self._owner = file, ledger, making, owner
 
     def write(self, chunk: Chunk, outcomes: Sequence[Outcome], *, last: bool = False) -> Record:
         """Commits a whole chunk, for good when this returns. ``last``: the source ended with it. Raises
         ``OutputError`` where the system refuses, ``UsageError`` when another process has taken the shard."""
-        self._check_owner()
+        self._check()
+        facts = self.facts(chunk.number)
         generation = self._ledger.next_generation(chunk.number)
-        self._quarantine.write(chunk.number, outcomes)
-        facts = {"chunk": chunk.number, "generation": generation, "making": self._making.id}
+        before = self._ledger.records.get(chunk.number)
+        self._quarantine.write(chunk.number, outcomes, facts)
         part = self._parts.write(chunk.number, [outcome.cells for outcome in outcomes], facts)
         record = Record(
             chunk=chunk.number,
@@ -55,7 +58,7 @@ class Committer:
             bytes=part.bytes,
             sha256=part.sha256,
             making=self._making.id,
-            last=last,
+            last=last or (before is not None and before.last),
         )
         self.record(record)
         (self._open_folder / part_name(chunk.number)).unlink(missing_ok=True)
@@ -68,12 +71,25 @@ class Committer:
 
     def keep(self, chunk: Chunk, outcomes: Sequence[Outcome]) -> None:
         """Puts down the finished rows of a chunk that is not whole, for the next run to go on from."""
-        self._check_owner()
-        self._unfinished.write(chunk.number, [outcome.cells for outcome in outcomes])
+        self._check()
+        self._unfinished.write(chunk.number, [outcome.cells for outcome in outcomes], self.facts(chunk.number))
 
-    def _check_owner(self) -> None:
-        if self._owner.is_lost:
+    def facts(self, chunk: int) -> dict[str, object]:
+        """Of the part that would be written next."""
+        generation = self._ledger.next_generation(chunk)
+        return {"chunk": chunk, "generation": generation, "making": self._making.id}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the shard is another process's now."""
+        return self._owner.is_lost
+
+    def _check(self) -> None:
+        if self.is_lost:
             raise UsageError("another process has taken over this shard; this one has to end")
+        if not self._checked:  # shards that began together saw nothing of each other
+            check_base(self._making, Ledger.read(self._root).makings.values())
+            self._checked = True
 
 
 def _codes(outcomes: Sequence[Outcome]) -> dict[str, int]:

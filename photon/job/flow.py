@@ -7,7 +7,7 @@ lock keeps that apart from the results. Images are not held: a row lets go of it
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from photon.core import Failure, Request, Result
 from photon.errors import EngineError
@@ -33,13 +33,16 @@ class Flow:
         tally: Tally,
         progress: Progress,
         suspects: Suspects | None = None,
+        is_lost: Callable[[], bool] = lambda: False,
     ) -> None:
+        """``is_lost``: whether nothing more need be read, since too much has failed."""
         self._questions = questions
         self._assembler = assembler
         self._chunks = chunks
         self._tally = tally
         self._progress = progress
         self._suspects = suspects or Suspects()
+        self._is_lost = is_lost
         self._changed = threading.Condition()
         self._stopped = self._held = False
         self._read = False  # to the end
@@ -47,7 +50,7 @@ class Flow:
     def requests(self, rows: Iterable[PlannedRow]) -> Iterator[Request]:
         """The requests about ``rows``, row by row, as they are asked for."""
         for planned in rows:
-            if self._held:
+            if self._held or self._is_lost():
                 return
             alone = planned.place in self._suspects.alone
             if alone and not self._all_answered():

@@ -15,6 +15,7 @@ from pathlib import Path
 from photon.data.disk import blaming
 from photon.data.writer import part_name
 from photon.errors import OutputError, UsageError
+from photon.plan.ledger import Record
 from photon.plan.plan_file import NAMES, head_name
 
 PREVIEW = "preview.png"
@@ -34,6 +35,8 @@ _INSIDE = {
     "shards": re.compile(r"\d+-of-\d+\.(owner|status)\.json|\..*\.(tmp|stale)"),
     "crash": re.compile(r"\d+-\d+-of-\d+-\d+\.json|\..*\.tmp"),
 }
+#: What a network file system makes of a removed file that somebody has open still.
+_REMOVED = re.compile(r"\.nfs[0-9a-f]+")
 _BESIDE = re.compile(rf"\.(run\.json|preview\.png|report\.html)(\.\w+)?\.tmp|{NAMES}")
 
 
@@ -48,18 +51,33 @@ class OutputFolder:
     def part(self, chunk: int) -> Path:
         return self.data / part_name(chunk)
 
+    @staticmethod
+    def number_of(path: Path) -> int | None:
+        """The chunk of a part; None for another file."""
+        found = re.fullmatch(r"part-(\d+)\.arrow", path.name)
+        return int(found[1]) if found else None
+
+    def holds(self, record: Record) -> bool:
+        """Whether the part of a committed chunk is there, by its size."""
+        try:
+            return self.part(record.chunk).stat().st_size == record.bytes
+        except FileNotFoundError:
+            return False
+
     def check(self, fresh: bool) -> None:
         """Raises ``OutputError`` when the folder cannot be looked into, holds files of others or, without ``fresh``,
         results that no plan tells of."""
         with blaming(self.root, "look into"):
             self._check(fresh)
 
-    def claim(self, fresh: bool) -> None:
-        """Makes the folders and, with ``fresh``, removes an earlier run's files. Raises ``OutputError``."""
+    def claim(self, fresh: bool, keep: Path | None = None) -> None:
+        """Makes the folders and, with ``fresh``, removes an earlier run's files, but for the one to ``keep``. Raises
+        ``OutputError``."""
         self.check(fresh)
         with blaming(self.root, "write to"):
             for path in list(self._ours()) if fresh else ():
-                path.unlink()
+                if path != keep:
+                    path.unlink()
             self.data.mkdir(parents=True, exist_ok=True)
 
     def _check(self, fresh: bool) -> None:
@@ -78,13 +96,13 @@ class OutputFolder:
             )
 
     def _files(self) -> Iterator[tuple[Path, bool]]:
-        """Every path inside, with whether it is ours."""
+        """Every path inside that counts, with whether it is ours."""
         if not self.root.is_dir():
             return
-        for path in sorted(self.root.iterdir()):
+        for path in _entries(self.root):
             inside = _INSIDE.get(path.name)
             if inside is not None and path.is_dir() and not path.is_symlink():
-                yield from ((file, inside.fullmatch(file.name) is not None) for file in sorted(path.iterdir()))
+                yield from ((file, inside.fullmatch(file.name) is not None) for file in _entries(path))
             elif path == self.record:
                 yield path, _is_record(path)
             elif path.name == PREVIEW:
@@ -100,6 +118,10 @@ class OutputFolder:
     def foreign(self) -> Iterator[Path]:
         """The paths inside that we did not write."""
         return (path for path, ours in self._files() if not ours)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not _REMOVED.fullmatch(path.name))
 
 
 def lies_in(file: str | Path, folder: str | Path) -> bool:

@@ -82,6 +82,7 @@ class Job:
         try:
             ending = self._drive(flow, results)
             outbox.close()
+            self.stop.settle()
         except BaseException as error:
             flow.stop()
             self.stop.settle()
@@ -104,7 +105,8 @@ class Job:
             return [self.plan.chunk(number) for number in numbers if self._is_open(number)]
         if any(record.last for record in self.ledger.records.values()):
             return [self.plan.chunk(number) for number in sorted(self.ledger.records) if self._is_open(number)]
-        return [self.plan.chunk(next(number for number in range(self.plan.chunks) if self._is_open(number)))]
+        first = next((number for number in range(self.plan.chunks) if self._is_open(number)), None)
+        return [] if first is None else [self.plan.chunk(first)]  # or all are there, and only the end is not noted
 
     def counts(self) -> dict[str, Any]:
         """Of the shard's rows, those of this run included that no whole chunk holds yet."""
@@ -163,14 +165,14 @@ class Job:
         for result in results:
             flow.take(result)
             if self._is_lost():
-                flow.stop()
-                return "over_budget"
+                break
             if self.stop.asked and not told:
                 told = True
                 log.warning("%s: finishing what is in flight; once more ends at once", self.stop.reason)
-        flow.finish()
         if self._is_lost():
+            flow.stop()
             return "over_budget"
+        flow.finish()
         return "finished" if flow.is_read else "preempted"
 
     def _is_lost(self) -> bool:
@@ -191,6 +193,8 @@ class Job:
 
     def _rows(self, todo: Sequence[Chunk]) -> Iterator[PlannedRow]:
         recall = Recall(self.root, self.making.tasks, self.retry)
+        if not todo:
+            return iter(())
         if self.plan.is_endless and not any(record.last for record in self.ledger.records.values()):
             done = frozenset(number for number in self.ledger.records if not self._is_open(number))
             limit = self.plan.spans[0].rows if self.plan.spans[0].rows < ENDLESS else None
@@ -209,6 +213,7 @@ class Job:
             self.tally,
             self.status,
             suspects,
+            self._is_lost,
         )
 
     def _save_what_is_whole(self, flow: Flow, outbox: Outbox, error: BaseException) -> None:
@@ -225,16 +230,16 @@ class Job:
         if self.plan.is_endless and ended and flow.is_read:
             self._commit_end(rest)
             return
+        for chunk, outcomes in rest:
+            self.committer.keep(chunk, outcomes)
         if ended and rest:
             promised, given = self.planned, self._done.rows + self.tally.rows
             raise InputError(f"the input promised {promised} rows and gave {given}; was it changed during the run?")
-        for chunk, outcomes in rest:
-            self.committer.keep(chunk, outcomes)
 
     def _commit_end(self, rest: list[tuple[Chunk, list[Outcome]]]) -> None:
         for chunk, outcomes in rest:
             self.committer.write(chunk, outcomes, last=True)
-        if not rest:
+        if not any(record.last for record in self.ledger.records.values()):
             number = max(self.ledger.records, default=-1) + 1
             self.committer.record(Record(number, 0, 0, 0, 0, 0, {}, 0, "", self.making.id, last=True))
 

@@ -42,9 +42,9 @@ class Outbox:
     def close(self) -> None:
         """Returns when everything handed over is on disk. Raises ``OutputError`` when something is not."""
         if not self._closed:
-            self._closed = True
             self._queue.put(None)
-            self._thread.join()
+            self._closed = True
+        self._thread.join()  # each time: a signal may have cut the last wait short
         self._raise_error()
 
     def _write_all(self) -> None:

@@ -70,7 +70,8 @@ class RunRecord:
 
     def _state(self, state: State, ledger: Ledger) -> State:
         """A shard that has finished says so of the job when the others have, too."""
-        if state != "finished" or self.plan.is_endless or len(ledger.records) >= self.plan.chunks:
+        current = sum(record.making == self.making.id for record in ledger.records.values())
+        if state != "finished" or self.plan.is_endless or current >= self.plan.chunks:
             return state
         return "running"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,24 +19,25 @@ from photon.data.writer import PartWriter
 from photon.engine.load import AnyEngine
 from photon.engine.record import Listener
 from photon.engine.trace_file import TraceFile
-from photon.errors import DeviceMemoryError, UsageError
+from photon.errors import DeviceMemoryError, EngineError, PhotonError, UsageError
 from photon.job.commit import Committer
+from photon.job.done import nothing_to_do
 from photon.job.engine import check_adapters, open_engine
 from photon.job.folder import OutputFolder
 from photon.job.job import Ending, Job
 from photon.job.making import check_base, making_of
-from photon.job.measure import measured_chunk_rows
+from photon.job.measure import CHUNK_ROWS, measured_chunk_rows
 from photon.job.planning import Planned, new_plan, open_plan
 from photon.job.progress import Progress, Silent
 from photon.job.prompts import check_prompts
 from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
 from photon.job.record import RunRecord, State
-from photon.job.recover import recover, sweep
+from photon.job.recover import Recovery, sweep
 from photon.job.sources import check_trace, open_source
 from photon.job.status_file import StatusFile, read_status
 from photon.job.stop import PREEMPTED, Abandoned, Stop
-from photon.job.summary import OVER_BUDGET, Summary, done_already, with_earlier
+from photon.job.summary import OVER_BUDGET, Summary, with_earlier
 from photon.manifest.manifest import Manifest
 from photon.plan.ledger import Ledger, LedgerFile, Making
 from photon.plan.owner import OwnerRecord
@@ -96,33 +97,13 @@ def run(
         raise UsageError("how many rows this input has is not known before it is read, so it cannot be sharded")
     if options.trace is not None:
         check_trace(options.trace, manifest, planned.source)
-    if summary := _nothing_to_do(manifest, folder, planned, options):
-        return summary
+    if options.trace is None and (done := nothing_to_do(manifest, folder, planned, options.shard, retry)):
+        return done
     with ExitStack() as stack:
         used = engine or open_engine(manifest, _remembered_batch(folder, options.shard))
         run = _Run(manifest, planned, used, engine is not None, folder, options, progress or Silent(), stop)
         stack.callback(run.close)
         return run.run()
-
-
-def _nothing_to_do(manifest: Manifest, folder: OutputFolder, planned: Planned, options: _Options) -> Summary | None:
-    """The summary of a job whose rows are all done, by the same manifest: no model has to be loaded to see that."""
-    if planned.is_new or planned.growth.spans or options.trace is not None:
-        return None
-    record = RunRecord.read(folder.record)
-    ledger = Ledger.read(folder.root)
-    making = ledger.makings.get(record.get("making", ""))
-    if making is None or record.get("manifest_sha256") != RunRecord.digest_of(manifest):
-        return None
-    numbers = options.shard.of(planned.plan.chunks) if not planned.plan.is_endless else sorted(ledger.records)
-    records = [ledger.records[number] for number in numbers if number in ledger.records]
-    ended = not planned.plan.is_endless or any(record.last for record in records)
-    whole = len(records) == len(numbers) and ended and all(r.making == making.id for r in records)
-    there = all(not r.rows or folder.part(r.chunk).exists() for r in records)
-    again = options.retry is not None and any(r.failed for r in records)
-    if not whole or not there or again:
-        return None
-    return done_already(manifest, records, folder, record.get("model") or {})
 
 
 def _remembered_batch(folder: OutputFolder, shard: Shard) -> int | None:
@@ -164,29 +145,24 @@ class _Run:
         making = making_of(manifest, facts, schema)
         with ExitStack() as stack:
             file = None if options.trace is None else stack.enter_context(TraceFile(options.trace))
-            self._claim(making)
             owner = OwnerRecord(root, options.shard)
             owner.take(steal=options.steal)
             stack.callback(owner.release)
+            self._claim(making, owner.path)
             ledger_file = LedgerFile(root, options.shard.name)
             stack.callback(ledger_file.close)
-            ledger = Ledger.read(root)
-            ipc = manifest.output.ipc
-            committer = Committer(
-                root,
-                PartWriter(self._folder.data, schema, ipc=ipc),
-                PartWriter(root / OPEN_FOLDER, schema, ipc=ipc),
-                Quarantine(root, ipc),
-                ledger_file,
-                ledger,
-                making,
-                owner,
+            ledger, quarantine = Ledger.read(root), Quarantine(root, manifest.output.ipc)
+            parts, unfinished = (
+                PartWriter(folder, schema, ipc=manifest.output.ipc)
+                for folder in (self._folder.data, root / OPEN_FOLDER)
             )
+            committer = Committer(root, parts, unfinished, quarantine, ledger_file, ledger, making, owner)
             plan = self._planned.plan
-            if options.shard.count == 1:
-                sweep(root)
-            recover(root, plan, ledger, committer, making, manifest.tasks, options.shard.of(plan.chunks))
+            sweep(root, options.shard)
+            recovery = Recovery(root, options.shard.of(plan.chunks), committer, quarantine)
+            recovery.before(plan, ledger, making, manifest.tasks)
             status = StatusFile(root, options.shard, self._progress)
+            status.note(max_batch=_remembered_batch(self._folder, options.shard))
             job = Job(
                 root=root,
                 manifest=manifest,
@@ -201,7 +177,10 @@ class _Run:
                 retry=options.retry,
                 fail_fast=options.fail_fast,
             )
-            return self._work(job, status, None if file is None else file.write)
+            summary = self._work(job, status, None if file is None else file.write)
+            if summary.state == "finished":
+                recovery.after()
+            return summary
 
     def _schema(self) -> pa.Schema:
         schema, manifest = self._planned.source.schema, self._manifest
@@ -209,17 +188,28 @@ class _Run:
         kept = [schema.field(name) for name in manifest.input.keep]
         return result_schema(tasks, kept, features_of(schema))
 
-    def _claim(self, making: Making) -> None:
-        """The folder with the plan in it. Raises ``UsageError`` where other settings made what is there."""
+    def _claim(self, making: Making, mine: Path) -> None:
+        """The folder with the plan in it; ``mine``: our owner record. Raises ``UsageError`` where other settings made
+        what is there."""
         planned, folder, options = self._planned, self._folder, self._options
         chunk_rows = planned.plan.chunk_rows
         if planned.is_new:
-            chunk_rows = measured_chunk_rows(self._manifest, planned.source, self._engine)
+            chunk_rows = self._chunk_rows()
         else:
-            ledger = Ledger.read(folder.root)
-            check_base(making, [ledger.makings[record.making] for record in ledger.records.values()])
-        folder.claim(options.fresh)
+            check_base(making, Ledger.read(folder.root).makings.values())
+        folder.claim(options.fresh, mine)
         planned.freeze(folder.root, self._manifest, chunk_rows)
+
+    def _chunk_rows(self) -> int:
+        """A crash over the sample is left to the run itself, which reports it and knows what to do about it."""
+        try:
+            return measured_chunk_rows(self._manifest, self._planned.source, self._engine)
+        except (EngineError, DeviceMemoryError) as error:
+            log.warning("no speed could be measured, so chunks have %d rows: %s", CHUNK_ROWS, error)
+            if not self._lent:
+                self._engine.close()
+                self._engine = open_engine(self._manifest)
+            return CHUNK_ROWS
 
     def _work(self, job: Job, status: StatusFile, trace: Listener | None) -> Summary:
         record = RunRecord(self._manifest, dict(self._engine.facts), job.making, job.plan, self._options.shard)
@@ -241,8 +231,10 @@ class _Run:
             log.warning("%s; what was finished is on disk", error)
         except BaseException as error:
             ending = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            status.write(ending)
-            self._save(record, job, ending, error)
+            if not job.committer.is_lost:  # else both files are another process's now
+                status.write(ending)
+                with suppress(PhotonError):  # the error at hand says more than a second one
+                    self._save(record, job, ending, error)
             raise
         finally:
             status.close()

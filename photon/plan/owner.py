@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -72,31 +73,49 @@ class OwnerRecord:
             if self._create():
                 _OURS.add(self._owner.token)
                 self._thread.start()
+                try:
+                    self._check_division()  # one that began together with us saw nothing of us, nor we of it
+                except BaseException:
+                    self.release()
+                    raise
                 return
-            owner = read_owner(self._path)
-            if owner is None:
-                continue
-            if not steal and not owner.is_stale(time.time()):
-                raise UsageError(
-                    f"{owner.told} is at work on shard {self._shard.number}/{self._shard.count}, last seen "
-                    f"{max(0, time.time() - owner.heartbeat):.0f} s ago; wait for it, or take the shard with --steal "
-                    "if you know that it is gone"
-                )
-            self._remove(owner)
-        raise UsageError(f"other processes are taking {self._path} at the same time; start one at a time")
+            with blaming(self._path, "read"):
+                owner = read_owner(self._path)
+            if owner is not None:
+                self._check_stale(owner, steal)
+                self._remove(owner)
+            elif self._is_torn(steal):
+                self._remove(None)
+        raise UsageError(
+            f"{self._path} cannot be taken, or read; start one process at a time, and remove that file if none is at "
+            "work on the shard"
+        )
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process has taken the shard since."""
+        """Whether another process has taken the shard since, by what the record says now."""
+        if not self._lost:
+            with suppress(OSError):  # a file server that does not answer: what was seen last counts
+                self._lost = not self._is_ours()
         return self._lost
+
+    @property
+    def path(self) -> Path:
+        """Where the record stands."""
+        return self._path
 
     def release(self) -> None:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
         _OURS.discard(self._owner.token)
-        if not self._lost and (owner := read_owner(self._path)) is not None and owner.token == self._owner.token:
-            self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # left behind it is stale, since we end
+            if self._is_ours():
+                self._path.unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        owner = read_owner(self._path)
+        return owner is not None and owner.token == self._owner.token
 
     def _check_division(self) -> None:
         now = time.time()
@@ -107,24 +126,41 @@ class OwnerRecord:
                     f"{self._shard.count}; wait for it to end, then divide anew"
                 )
 
+    def _check_stale(self, owner: Owner, steal: bool) -> None:
+        now = time.time()
+        if not steal and not owner.is_stale(now):
+            raise UsageError(
+                f"{owner.told} is at work on shard {self._shard.number}/{self._shard.count}, last seen "
+                f"{max(0, now - owner.heartbeat):.0f} s ago; wait for it, or take the shard with --steal "
+                "if you know that it is gone"
+            )
+
+    def _is_torn(self, steal: bool) -> bool:
+        """Whether there is a record, which tells nothing and nobody is about to write any more."""
+        with blaming(self._path, "read"):
+            try:
+                return steal or time.time() - self._path.stat().st_mtime > STALE
+            except FileNotFoundError:
+                return False
+
     def _create(self) -> bool:
         with blaming(self._path):
             return create(self._path, json.dumps(asdict(self._owner)))
 
-    def _remove(self, owner: Owner) -> None:
-        """Of all that try, one succeeds in moving a stale record away."""
-        aside = self._path.with_name(f".{owner.token}.stale")
-        try:
+    def _remove(self, stale: Owner | None) -> None:
+        """Moves away the record that was read, None for a torn one. Of all that try, one succeeds; another may find
+        that one's new record in its hands, and puts it back."""
+        aside = self._path.with_name(f".{self._owner.token}.stale")
+        with blaming(self._path), suppress(FileNotFoundError):
             os.rename(self._path, aside)
+            moved = read_owner(aside)
+            if moved is not None and (stale is None or moved.token != stale.token):
+                create(self._path, aside.read_text(encoding="utf-8"))
             aside.unlink()
-        except FileNotFoundError:
-            pass
 
     def _beat(self) -> None:
         while not self._stop.wait(HEARTBEAT):
-            owner = read_owner(self._path)
-            if owner is None or owner.token != self._owner.token:
-                self._lost = True
+            if self.is_lost:
                 return
             beating = Owner(**{**asdict(self._owner), "heartbeat": time.time()})
             try:
@@ -134,7 +170,7 @@ class OwnerRecord:
 
 
 def read_owner(path: Path) -> Owner | None:
-    """None where there is no record, or none of ours."""
+    """None where there is no record, or none of ours. Raises ``OSError`` where it cannot be read."""
     try:
         return Owner(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
@@ -142,10 +178,11 @@ def read_owner(path: Path) -> Owner | None:
 
 
 def owners(root: Path) -> Iterator[Owner]:
-    """All that have a record, stale ones too."""
+    """All that have a record, stale ones too. Raises ``OutputError`` for one that cannot be read."""
     folder = root / FOLDER
     for path in sorted(folder.glob("*.owner.json")) if folder.is_dir() else ():
-        owner = read_owner(path)
+        with blaming(path, "read"):
+            owner = read_owner(path)
         if owner is not None:
             yield owner
 

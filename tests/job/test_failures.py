@@ -114,9 +114,11 @@ def test_a_device_that_is_lost_or_hangs(manifest_file: Write, monkeypatch: pytes
     write_parquet(Path("rows.parquet"), [png()] * 30)
     path = manifest_file(**TINY | ({"engine": "{max_batch: 4, stall_timeout: 2}"} if kind == "stalled" else {}))
     lost = raising(RuntimeError("CUDA error: an illegal memory access was encountered"))
-    Fault(monkeypatch, 40, lost if kind == "lost" else lambda: time.sleep(6))
+    hang = threading.Event()
+    Fault(monkeypatch, 15, lost if kind == "lost" else lambda: hang.wait(60) and None)
     with pytest.raises(EngineError if kind == "lost" else StallError) as caught:
         run(load_manifest(path))
+    hang.set()
     assert caught.value.exit_code == 70
     (report,) = crash_reports()
     assert report["shard"] == "0000-of-0001"

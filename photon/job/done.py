@@ -1,0 +1,46 @@
+"""A job that has nothing left to do: seen from what is on disk, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from photon.job.folder import OutputFolder
+from photon.job.planning import Planned
+from photon.job.recall import OPEN_FOLDER
+from photon.job.record import RunRecord
+from photon.job.summary import Summary, done_already
+from photon.manifest.manifest import Manifest
+from photon.plan.ledger import Ledger
+from photon.plan.shard import Shard
+
+
+def nothing_to_do(
+    manifest: Manifest, folder: OutputFolder, planned: Planned, shard: Shard, retry: Collection[str] | None
+) -> Summary | None:
+    """The summary of a shard whose rows are all done, by the same manifest and tidily; else None. Only files that keep
+    their names and change their content are not noticed: a model's, which loading it would show."""
+    if planned.is_new or planned.growth.spans:
+        return None
+    record, ledger, plan = RunRecord.read(folder.record), Ledger.read(folder.root), planned.plan
+    making = ledger.makings.get(record.get("making", ""))
+    if making is None or record.get("manifest_sha256") != RunRecord.digest_of(manifest):
+        return None
+    if shard.count == 1 and record.get("state") != "finished":
+        return None
+    numbers = sorted(ledger.records) if plan.is_endless else shard.of(plan.chunks)
+    records = [ledger.records[number] for number in numbers if number in ledger.records]
+    if len(records) < len(numbers) or (plan.is_endless and not any(r.last for r in records)):
+        return None
+    if any(r.rows and (r.making != making.id or not folder.holds(r)) for r in records):
+        return None
+    if _left_behind(folder, numbers) or (retry is not None and any(r.failed for r in records)):
+        return None
+    return done_already(manifest, records, folder, record.get("model") or {})
+
+
+def _left_behind(folder: OutputFolder, numbers: Collection[int]) -> bool:
+    """Whether a run that was killed left something to be put in order."""
+    unfinished = folder.root / OPEN_FOLDER
+    if unfinished.is_dir() and any(folder.number_of(path) in numbers for path in unfinished.iterdir()):
+        return True
+    return any(path.name.startswith(".") for path in folder.data.iterdir())
