@@ -81,9 +81,9 @@ class Estimate:
         what = "planned" if self.is_new else "the plan is there already"
         done = f", {self.done:,} done" if self.done else ""
         files = f"{self.files:,} {'file' if self.files == 1 else 'files'}"
+        chunks = f"{_some(self.chunks)} {'chunk' if self.chunks == 1 else 'chunks'}"
         return (
-            f"{self.output}: {what}: {_some(self.rows)} rows of {files} in {_some(self.chunks)} chunks of "
-            f"{self.chunk_rows:,} rows{done}"
+            f"{self.output}: {what}: {_some(self.rows)} rows of {files} in {chunks} of {self.chunk_rows:,} rows{done}"
         )
 
     def _growth(self) -> list[str]:

@@ -70,7 +70,9 @@ class Verdict:
     def text(self) -> str:
         """The lines that a person reads."""
         planned = "an unknown number of" if self.planned is None else f"{self.planned:,}"
-        head = f"{self.root}: {self.rows:,} of {planned} rows in {self.parts:,} parts"
+        head = (
+            f"{self.root}: {self.rows:,} of {planned} rows in {self.parts:,} {'part' if self.parts == 1 else 'parts'}"
+        )
         lines = [f"{head}, {'NOT in order' if self.found else 'in order'}", *self.found.lines()]
         if self.left is not None:
             lines.append(f"not finished: {self.left}")

@@ -71,7 +71,7 @@ def draft(found: Found, looked: Looked, path: Path) -> str:
     head = [
         "# Made by photon-batch init: look it over. A few rows, then all of them:",
         f"{command} --limit 20",
-        f"{command} --fresh",
+        command,
         "# Every other key: docs/manifest.md, or manifests/full.yaml.",
     ]
     blocks = (head, ["version: 1"], _input(found, looked), _MODEL, _tasks(looked), _output(found))
