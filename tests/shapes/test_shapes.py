@@ -76,14 +76,14 @@ def same(a: Box, b: Box) -> bool:
 
 @pytest.mark.parametrize("kind", ["circle", "square", "ring", "triangle"])
 def test_twenty_things_that_touch_neither_loop_nor_repeat(engine: photon.Engine, kind: str) -> None:
-    """It does not find all of them, but half at least."""
+    """It does not find all of them, but two thirds at least."""
     asked = [Request(side, twenty(kind, side), "detect", kind) for side in (18, 22, 30, 45)]
     for result in engine.run(asked):
         assert result.finish_reason == "stop"
         assert result.objects is not None
         boxes = list(result.objects)
         assert not [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if same(a, b)]
-        assert 10 <= len(boxes) <= 20
+        assert 14 <= len(boxes) <= 20
 
 
 @pytest.mark.parametrize("skill", ["detect", "point"])
@@ -101,7 +101,7 @@ def demo_requests(monkeypatch: pytest.MonkeyPatch, rows: int) -> list[Request]:
     monkeypatch.chdir(ROOT)
     manifest = load_manifest("manifests/demo.yaml")
     questions = Questions(manifest.tasks, manifest.run.seed)
-    return [request for row in open_source(manifest).rows(rows) for request in questions.about(row).requests]
+    return [request for row in open_source(manifest).rows(rows) for request in questions.about(row, row.index).requests]
 
 
 def answers(asked: list[Request], **settings: int) -> dict[object, tuple[object, ...]]:

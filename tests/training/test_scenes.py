@@ -35,6 +35,7 @@ from training.scenes import (
     MIXED,
     RECIPES,
     SEEN,
+    SEEN_IN_CROWD,
     SINGLE,
     TRAINING_SEEDS,
     VISION,
@@ -162,6 +163,18 @@ def test_sizes_keep_their_limits(mixed: list[Scene]) -> None:
             if thing.kind in SHAPES:
                 assert min(sides) >= (0.08 if rows * cols == 1 else 0.05) * min(height, width) - 0.5
             assert min(sides[0] * sight[0], sides[1] * sight[1]) >= (SEEN - 1 if thing.kind in SHAPES else 3)
+
+
+def test_things_in_crowds_are_no_smaller_than_a_patch() -> None:
+    assert VISION.enc_patch_size == SEEN_IN_CROWD
+    for seed in (*range(40), *map(held_out, range(40))):
+        scene = make_scene(seed, CROWDS)
+        height, width = scene.pixels.shape[:2]
+        rows, cols = select_tiling(height, width, VISION)
+        sight = (cols * VISION.window + VISION.margin) / width, (rows * VISION.window + VISION.margin) / height
+        for thing in scene.objects:
+            sides = (thing.box[2] - thing.box[0]) * width * sight[0], (thing.box[3] - thing.box[1]) * height * sight[1]
+            assert min(sides) >= SEEN_IN_CROWD - 1
 
 
 def test_every_tiling_comes_up_and_one_tile_half_of_the_time() -> None:
