@@ -5,6 +5,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One thread for each test process: two that share two cores wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt
 
 .PHONY: demo test test-slow lint check clean
@@ -15,10 +17,10 @@ demo: $(VENV)/.installed
 	$(BIN)/photon-batch preview outputs/demo --out outputs/demo-preview.png
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -26,7 +28,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy photon
 
 check: lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 clean:
 	rm -rf $(VENV)

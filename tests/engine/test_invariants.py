@@ -16,7 +16,7 @@ ASK = st.tuples(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     asks=st.lists(ASK, min_size=1, max_size=14),
     seed=st.integers(0, 2**32),
