@@ -11,6 +11,8 @@ from pathlib import Path
 
 from photon.errors import OutputError
 
+#: What a file system without hard links says when it is asked for one.
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _ADVICE = {
     errno.ENOSPC: "the disk is full: free space and run again, nothing is lost",
     errno.EDQUOT: "the quota is used up: free space and run again, nothing is lost",
@@ -45,7 +47,9 @@ def create(path: Path, text: str) -> bool:
             os.link(beside, path)
         except FileExistsError:
             return False
-        except OSError:  # a file system without hard links
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
             _write_new(path, text)
     except FileExistsError:
         return False
@@ -67,10 +71,16 @@ def replace(path: Path, text: str) -> None:
 
 
 def _write_new(path: Path, text: str) -> None:
-    with open(path, "x", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    """Whole, or not there."""
+    file = open(path, "x", encoding="utf-8")  # noqa: SIM115  one that is there already is not ours to remove
+    try:
+        with file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from photon.core import Image
 from photon.data.columns import Columns
 from photon.data.files import is_remote, natural, reading
 from photon.data.row import Row, RowRef
-from photon.data.unit import Stamp, Unit, glance
+from photon.data.unit import Stamp, Unit, changed, glance
 from photon.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,7 @@ _SCHEMA = pa.schema({"image": pa.string(), "file_name": pa.string(), "folder": p
 class _Picture(NamedTuple):
     root: str
     name: str  # from root on
+    planned: Unit | None = None
 
 
 class FolderSource:
@@ -55,10 +56,11 @@ class FolderSource:
         columns: Sequence[str] = (),
         units: Iterable[Unit] | None = None,
     ) -> None:
-        """``units``: the pictures, in their order, in place of what the folders hold now; nothing is looked up then."""
+        """``units``: the pictures, in their order, in place of what the folders hold now; nothing is looked up then.
+        ``rows`` raises ``UsageError`` at one whose stamp is another now."""
         self._columns = Columns(image, id, tuple(columns))
         if units is not None:
-            self._pictures = [_Picture(unit.root, unit.name) for unit in units]
+            self._pictures = [_Picture(unit.root, unit.name, unit) for unit in units]
             return
         roots = _roots([folders] if isinstance(folders, str) else folders)
         self._columns.check(_SCHEMA, "a folder of pictures")
@@ -72,18 +74,20 @@ class FolderSource:
 
     @property
     def files(self) -> Sequence[str]:
-        return [os.path.join(*picture) for picture in self._pictures]
+        return [os.path.join(picture.root, picture.name) for picture in self._pictures]
 
     def count(self) -> int:
         return len(self._pictures)
 
     def units(self, known: Mapping[str, Unit] | None = None) -> list[Unit]:
-        return [Unit(name, (1,), (), _stamp(os.path.join(root, name)), root) for root, name in self._pictures]
+        return [Unit(name, (1,), (), _stamp(os.path.join(root, name)), root) for root, name, _ in self._pictures]
 
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         stop = len(self._pictures) if limit is None else min(start + limit, len(self._pictures))
         for index in range(start, stop):
-            root, name = self._pictures[index]
+            root, name, planned = self._pictures[index]
+            if planned is not None:
+                _check(planned)
             shown = shown_name(name).replace(os.sep, "/")
             ref = RowRef(shown_name(os.path.join(root, name)), 0, 0)
             cells = {"image": ref.file, "file_name": shown, "folder": os.path.dirname(shown)}
@@ -149,6 +153,13 @@ def _stamp(picture: str) -> Stamp | None:
         return glance(picture)
     except OSError:  # a link that leads nowhere: the row will say so
         return None
+
+
+def _check(planned: Unit) -> None:
+    """Raises ``UsageError`` where the picture is another than was planned; of one that is gone, the row tells."""
+    now = _stamp(planned.path)
+    if planned.stamp is not None and now is not None and not planned.stamp.same_as(now):
+        raise changed([planned])
 
 
 def shown_name(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,9 +14,10 @@ import pyarrow as pa
 from photon.data.cells import NumberedCells
 from photon.data.columns import Columns
 from photon.data.files import is_remote, reading
+from photon.data.folder import shown_name
 from photon.data.row import Row, RowRef
-from photon.data.unit import Unit, glance, stamp_of
-from photon.errors import InputError
+from photon.data.unit import Unit, changed, glance, stamp_of
+from photon.errors import InputError, UsageError
 
 
 class Groups(Protocol):
@@ -42,13 +45,16 @@ class GroupedFiles:
 
     def __init__(self, files: Sequence[str], columns: Columns, units: Sequence[Unit] | None = None) -> None:
         """``units`` stand in for ``files`` and tell their sizes, so that none has to be opened to be passed over; one
-        that is gone is missed when it is read. Raises ``InputError`` or ``UsageError`` about the first file."""
+        that is gone or has changed is missed when it is read, by ``InputError`` or ``UsageError``, which are raised
+        about the first file here."""
         self._files = list(files) if units is None else [unit.name for unit in units]
         self._columns = columns
         self._sizes: dict[str, tuple[int, ...]] = {}
+        self._ends: list[int] = []  # the index after the last row of each file, as far as sizes are known
         self._schema: pa.Schema | None = None
-        self.know(units or ())
-        self._planned = set(self._sizes)  # and not looked into yet
+        self._planned = {unit.name: unit for unit in units or ()}
+        self._know(self._planned.values())
+        _check_names(self._files)
         first = self._files[0]
         if units is not None:
             first = next((file for file in self._files if is_remote(file) or os.path.exists(file)), first)
@@ -77,28 +83,33 @@ class GroupedFiles:
         """Every file is opened, but for those that are as they were when ``known``. Raises ``InputError`` for one that
         cannot be read."""
         made = [self._unit(file, (known or {}).get(file)) for file in self._files]
-        self.know(made)
+        self._know(made)
         return made
-
-    def know(self, units: Iterable[Unit]) -> None:
-        """Takes the sizes of files from ``units``."""
-        self._sizes.update((unit.name, unit.groups) for unit in units if unit.groups is not None)
 
     def rows(self, limit: int | None = None, *, start: int = 0) -> Iterator[Row]:
         stop = float("inf") if limit is None else start + limit
-        index = 0  # of the first row of what comes next
-        for file in self._files:
+        number, index = self._find(start)  # the files before are not even opened
+        for file in map(self._files.__getitem__, range(number, len(self._files))):
             if max(index, start) >= stop:
                 return
-            known = self._sizes.get(file)
-            if known is not None and index + sum(known) <= start:  # not even opened
-                index += sum(known)
-                continue
             for row in self._rows_of(file, index, start):
                 yield row
                 if row.index + 1 >= stop:  # not one row further: a sample does not depend on what it leaves out
                     return
             index += sum(self._sizes[file])
+
+    def _know(self, units: Iterable[Unit]) -> None:
+        self._sizes.update((unit.name, unit.groups) for unit in units if unit.groups is not None)
+        self._ends.clear()
+
+    def _find(self, index: int) -> tuple[int, int]:
+        """The number of the file that holds row ``index``, or of the first one whose size is not known, and the index
+        of its first row."""
+        ends = self._ends
+        while len(ends) < len(self._files) and (known := self._sizes.get(self._files[len(ends)])) is not None:
+            ends.append((ends[-1] if ends else 0) + sum(known))
+        number = bisect_right(ends, index)
+        return number, ends[number - 1] if number else 0
 
     def _unit(self, file: str, known: Unit | None) -> Unit:
         if known is not None and self._is_untouched(file, known):
@@ -148,10 +159,32 @@ class GroupedFiles:
         self._columns.check(groups.schema, file, self._schema)
         if self._schema is None:
             self._schema = groups.schema
-        known = self._sizes.get(file)
-        if known is None:
+        if file not in self._sizes:
             self._sizes[file] = tuple(groups.sizes())
-        elif file in self._planned:
-            self._planned.remove(file)
-            if tuple(groups.sizes())[: len(known)] != known:
-                raise InputError(f"{file} does not hold the rows any more that it was planned with; put it back")
+        if file in self._planned:
+            self._check_planned(self._planned[file], groups)
+
+    def _check_planned(self, planned: Unit, groups: Groups) -> None:
+        """A file may have grown since: that is for the next plan to see, and the rows we read are where they were."""
+        file = planned.name
+        if planned.stamp is None:
+            if tuple(groups.sizes())[: len(self._sizes[file])] != self._sizes[file]:
+                raise UsageError(f"{file} does not hold the rows any more that it was planned with; put it back")
+            del self._planned[file]  # to look once is all that can be done
+            return
+        now = glance(file)
+        if planned.stamp.same_as(now):
+            return
+        if planned.stamp.size == now.size:
+            now = stamp_of(file)
+        unit = Unit(file, tuple(groups.sizes()), tuple(groups.weights()), now)
+        if not (unit.is_same_as(planned) or unit.grew_from(planned)):
+            raise changed([planned])
+        self._planned[file] = replace(planned, stamp=now)
+
+
+def _check_names(files: Iterable[str]) -> None:
+    """Arrow, which reads the files and writes their names down, knows no name that is not UTF-8."""
+    for file in files:
+        if not file.isascii() and (shown := shown_name(file)) != file:
+            raise UsageError(f"the name of {shown} is not UTF-8; rename the file")

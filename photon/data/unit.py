@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from photon.errors import UsageError
 
 _LOOKED_AT = 64 << 10
 
@@ -44,6 +47,16 @@ class Unit:
     def rows(self) -> int | None:
         return None if self.groups is None else sum(self.groups)
 
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root, self.name)
+
+    def is_same_as(self, old: Unit) -> bool:
+        """Whether it is as it was when it was ``old``."""
+        if old.stamp is not None and self.stamp is not None and not old.stamp.same_as(self.stamp):
+            return False
+        return self.groups == old.groups
+
     def grew_from(self, old: Unit) -> bool:
         """Whether ``old`` is its beginning: the same groups of rows, and further ones after them."""
         if self.groups is None or old.groups is None or len(self.groups) <= len(old.groups) or not self.weights:
@@ -74,6 +87,15 @@ class Unit:
             None if stamp is None else Stamp(*stamp),
             data.get("root", ""),
         )
+
+
+def changed(units: Sequence[Unit]) -> UsageError:
+    """What is to be raised about planned ``units`` that are not what they were."""
+    more = f" and {len(units) - 1:,} more" if len(units) > 1 else ""
+    return UsageError(
+        f"{units[0].path}{more} changed since the plan was made, so old and new answers would mix; put the file "
+        "back, choose another output.dir, or start over with --fresh"
+    )
 
 
 def stamp_of(file: str) -> Stamp:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ from photon.plan.plan import Plan, Reader
 if TYPE_CHECKING:
     from photon.data.grouped import GroupedFiles
 
+#: Of ``reading_of``, what has to stay as it is even where the input's files do.
+FIXED = ("image", "id", "urls.fetch")
+
 
 def open_source(manifest: Manifest) -> Source:
     """The rows, unread. Raises ``ManifestError`` for a name that leads nowhere or for input that
@@ -36,12 +40,13 @@ def open_source(manifest: Manifest) -> Source:
     return _fetched(source, spec.urls)
 
 
-def open_planned(manifest: Manifest, plan: Plan) -> Source:
-    """The rows of a plan, in the order of its units; no folder is listed and no hub asked. Raises like
-    ``open_source``."""
+def open_planned(manifest: Manifest, plan: Plan, *, as_planned: bool = False) -> Source:
+    """The rows of a plan, in the order of its units; no folder is listed and no hub asked. With ``as_planned``, a file
+    that has changed since is an error when it is read. Raises like ``open_source``."""
     spec = manifest.input
+    units = plan.units if as_planned else [replace(unit, stamp=None) for unit in plan.units]
     try:
-        source = _reader(plan.reader, spec, plan.units, manifest.columns)
+        source = _reader(plan.reader, spec, units, manifest.columns)
     except UsageError as error:
         raise _placed(error, manifest) from error
     check_columns(manifest, source.schema)
@@ -58,9 +63,10 @@ def reader_of(manifest: Manifest, source: Source) -> Reader:
 
 
 def reading_of(manifest: Manifest) -> dict[str, Any]:
-    """The manifest's words that decide what a row is, which have to stay as they are from run to run."""
+    """The manifest's words that decide what a row is, ``FIXED`` from run to run, and those that say which rows."""
     spec = manifest.input
-    return {"image": spec.image, "id": spec.id, "urls.fetch": spec.urls.fetch}
+    which = spec.model_dump(mode="json", include={*SOURCES, "split", "config", "revision", "options", "limit"})
+    return {"image": spec.image, "id": spec.id, "urls.fetch": spec.urls.fetch, **which}
 
 
 def _reader(reader: Reader, spec: Input, units: Sequence[Unit], columns: Sequence[str]) -> Source:

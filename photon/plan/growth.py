@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from photon.data.files import is_remote
-from photon.data.unit import Unit
+from photon.data.unit import Unit, changed
 from photon.errors import UsageError
 from photon.plan.plan import ENDLESS, Plan, Span
 
@@ -45,51 +45,33 @@ def growth_of(plan: Plan, now: Sequence[Unit], limit: int | None) -> Growth:
     numbers = {(unit.root, unit.name): number for number, unit in enumerate(plan.units)}
     found: list[tuple[int, Unit]] = []
     new = len(plan.units)
-    changed: list[Unit] = []
+    replaced: list[Unit] = []
     for unit in now:
         number = numbers.pop((unit.root, unit.name), None)
         if number is None:
             found.append((new, unit))
             new += 1
-        elif not _is_same(plan.units[number], unit):
+        elif not unit.is_same_as(plan.units[number]):
             if unit.grew_from(plan.units[number]):
                 found.append((number, unit))
             else:
-                changed.append(unit)
-    if changed:
-        raise _changed(changed)
+                replaced.append(unit)
+    if replaced:
+        raise changed(replaced)
     gone = [plan.units[number] for number in sorted(numbers.values())]
     _check_gone(gone)
     grown = Growth(tuple(found)).applied(plan) if found else plan
     return Growth(tuple(found), tuple(_new_spans(plan, grown.units, limit)), tuple(gone))
 
 
-def _is_same(old: Unit, now: Unit) -> bool:
-    if old.stamp is not None and now.stamp is not None and not old.stamp.same_as(now.stamp):
-        return False
-    return old.groups == now.groups
-
-
-def _changed(units: Sequence[Unit]) -> UsageError:
-    more = f" and {len(units) - 1:,} more" if len(units) > 1 else ""
-    return UsageError(
-        f"{_path(units[0])}{more} changed since the plan was made, so old and new answers would mix; put the file "
-        "back, choose another output.dir, or start over with --fresh"
-    )
-
-
 def _check_gone(units: Sequence[Unit]) -> None:
-    there = [unit for unit in units if is_remote(unit.name) or os.path.lexists(_path(unit))]
+    there = [unit for unit in units if is_remote(unit.name) or os.path.lexists(unit.path)]
     if there:
         more = f" and {len(there) - 1:,} more" if len(there) > 1 else ""
         raise UsageError(
-            f"the plan has {_path(there[0])}{more}, which the manifest's input does not name any more; name it again, "
+            f"the plan has {there[0].path}{more}, which the manifest's input does not name any more; name it again, "
             "choose another output.dir, or start over with --fresh"
         )
-
-
-def _path(unit: Unit) -> str:
-    return os.path.join(unit.root, unit.name)
 
 
 def _new_spans(plan: Plan, units: Sequence[Unit], limit: int | None) -> list[Span]:

@@ -8,6 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ class LedgerFile:
         self.path = root / FOLDER / f"shard-{shard}.jsonl"
         with blaming(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "ab")  # noqa: SIM115  until close
+            # Unbuffered: what the system refused would be written again by the next line, or by close.
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  until close
             os.truncate(self.path, _whole_length(self.path))
             sync_folder(self.path.parent)
         self._makings: set[str] = {data["id"] for data in _lines(self.path) if "base" in data}
@@ -138,13 +140,24 @@ class LedgerFile:
         if making.id not in self._makings:
             lines.insert(0, asdict(making))
         with blaming(self.path):
-            self._file.write("".join(json.dumps(line, sort_keys=True) + "\n" for line in lines).encode())
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._append("".join(json.dumps(line, sort_keys=True) + "\n" for line in lines).encode())
         self._makings.add(making.id)
 
+    def _append(self, data: bytes) -> None:
+        before = os.fstat(self._file.fileno()).st_size
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            with suppress(OSError):  # a further line behind half of this one would be no line
+                os.ftruncate(self._file.fileno(), before)
+            raise
+
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # each line was synced when it was written
+            self._file.close()
 
 
 def _whole_length(path: Path) -> int:

@@ -47,8 +47,8 @@ class Span:
 
 @dataclass(slots=True)
 class Plan:
-    """``units`` in the order of their first appearance, as they were last seen. ``reading``: the manifest's words that
-    decide what a row is. ``generations`` counts how often rows were planned, the first time included."""
+    """``units`` in the order of their first appearance, as they were last seen. ``reading``: the manifest's words for
+    the input, as they were last. ``generations`` counts how often rows were planned, the first time included."""
 
     job_id: str
     chunk_rows: int

@@ -42,7 +42,8 @@ def read_plan(root: Path, *, units: bool = True) -> Plan | None:
         heads.append(head)
     first = heads[0]
     spans = [Span(*span) for head in heads for span in head["spans"]]
-    return Plan(first["job_id"], first["chunk_rows"], first["reader"], first["reading"], found, spans, len(heads))
+    reading = heads[-1]["reading"]
+    return Plan(first["job_id"], first["chunk_rows"], first["reader"], reading, found, spans, len(heads))
 
 
 def create_plan(root: Path, plan: Plan) -> bool:
@@ -72,7 +73,7 @@ def _create(root: Path, plan: Plan, generation: int, units: Iterable[tuple[int, 
     with blaming(path):
         _write(root / beside, (json.dumps({"number": n, **unit.as_dict()}) + "\n" for n, unit in units))
         if not create(path, json.dumps(head) + "\n"):
-            (root / beside).unlink()
+            (root / beside).unlink(missing_ok=True)  # the winner may have swept it away
             return False
     return True
 

@@ -76,6 +76,18 @@ def test_files_of_others_are_named_and_left_alone(used: OutputFolder, name: str)
     assert names(used) == before
 
 
+@pytest.mark.parametrize("place", [".", "data", "ledger"])
+def test_what_a_file_server_keeps_of_removed_files_is_passed_over(used: OutputFolder, place: str) -> None:
+    kept = used.root / place / ".nfs00000000012c03f600000a51"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_bytes(b"open still")
+    assert list(used.foreign()) == []
+    used.claim(fresh=True)
+    assert kept.exists(), "to be removed by the one who has it open"
+    (used.root / place / ".nfs-notes").write_text("mine")
+    assert [path.name for path in used.foreign()] == [".nfs-notes"]
+
+
 @pytest.mark.parametrize("text", ["{}", "not json", '{"version": 1}', "3"])
 def test_a_run_json_of_others_is_a_stranger(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
