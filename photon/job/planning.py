@@ -65,7 +65,7 @@ def open_plan(root: Path, manifest: Manifest, source: Source | None) -> Planned:
         return Planned(plan, open_planned(manifest, plan, as_planned=True), Growth(), False)
     growth = growth_of(plan, source.units({unit.name: unit for unit in plan.units}), manifest.input.limit)
     if growth.spans:
-        log.info("the input has grown by %s rows since it was planned", f"{growth.rows:,}")
+        log.info("%s rows come to those that were planned", f"{growth.rows:,}")
     is_reworded = plan.reading != now
     if growth.spans or is_reworded:
         plan = replace(growth.applied(plan), reading=now)
