@@ -8,6 +8,7 @@ top-left corner, float32 values held in Python floats, not clamped to [0, 1].
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields
@@ -152,7 +153,10 @@ class Request:
             raise ValueError(f"{skill} needs an image; only a query can go without one")
         if skill != "caption" and not prompt:
             raise ValueError(f"{skill} needs a prompt: {'a question' if skill == 'query' else 'the name of an object'}")
-        checked = Settings(**settings)
+        try:
+            checked = _settings(**settings)
+        except TypeError:  # a value that is no key, which may be a wrong one
+            checked = Settings(**settings)
         if checked.spatial_refs and (skill != "query" or image is None):
             raise ValueError("spatial_refs go with a query about an image")
         if checked.reasoning and skill != "query":
@@ -162,6 +166,12 @@ class Request:
         object.__setattr__(self, "skill", skill)
         object.__setattr__(self, "prompt", prompt or "")
         object.__setattr__(self, "settings", checked)
+
+
+@functools.lru_cache(1024, typed=True)
+def _settings(**given: Any) -> Settings:
+    """Checked once for a million requests that are asked alike."""
+    return Settings(**given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ of the request's id (in a job: the row's place in the plan), skill and prompt al
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Iterator
-from random import Random
 from typing import Any
 
 from photon.core import Box, Image, ImageInfo, Point, Request, Result, Timings
@@ -18,12 +18,13 @@ from photon.engine.record import Listener
 from photon.images.decode import DecodePolicy, decode, decoded_bytes
 
 _MOST_OBJECTS = 4
+_NUMBERS = struct.Struct(f"<{1 + 4 * _MOST_OBJECTS}H")
 
 
 class NullEngine:
     """Has the methods of ``photon.Engine``. Answers come in order of arrival."""
 
-    fingerprint = "null-1"
+    fingerprint = "null-2"
     statistics = None
 
     def __init__(self, policy: DecodePolicy | None = None) -> None:
@@ -65,12 +66,11 @@ def _answer(arrival: Arrival) -> Result:
 
 def scripted(request: Request) -> dict[str, Any]:
     """The answer that this request gets, whoever asks and whenever: its skill's field and the counts."""
-    key = repr((request.id, request.skill, request.prompt)).encode()
-    dice = Random(hashlib.sha256(key).digest())
+    dice = _dice(repr((request.id, request.skill, request.prompt)))
     if request.skill in ("caption", "query"):
-        words = ["scripted", request.skill, f"{dice.randrange(1000):03}"]
+        words = ["scripted", request.skill, f"{next(dice) % 1000:03}"]
         return {"text": " ".join(words), "finish_reason": "stop", "token_ids": (), "n_tokens": len(words)}
-    count = min(dice.randrange(_MOST_OBJECTS + 1), request.settings.max_objects)
+    count = min(next(dice) % (_MOST_OBJECTS + 1), request.settings.max_objects)
     reason = "max_objects" if count == request.settings.max_objects else "stop"
     if request.skill == "detect":
         objects = [_box(dice, request.prompt) for _ in range(count)]
@@ -79,11 +79,17 @@ def scripted(request: Request) -> dict[str, Any]:
     return {"points": points, "finish_reason": reason, "n_tokens": 2 * count}
 
 
-def _bin(dice: Random) -> float:
-    return dice.randrange(1024) / 1024
+def _dice(key: str) -> Iterator[int]:
+    """As many numbers below 2^16 as any answer takes, drawn by ``key``."""
+    return iter(_NUMBERS.unpack(hashlib.shake_128(key.encode()).digest(_NUMBERS.size)))
 
 
-def _box(dice: Random, label: str) -> Box:
+def _bin(dice: Iterator[int]) -> float:
+    return next(dice) % 1024 / 1024
+
+
+def _box(dice: Iterator[int], label: str) -> Box:
     """Edges like a real model's: exact binary fractions, and now and then outside the picture."""
-    x, y, width, height = _bin(dice), _bin(dice), dice.randrange(1, 512) / 1024, dice.randrange(1, 512) / 1024
+    x, y = _bin(dice), _bin(dice)
+    width, height = (next(dice) % 511 + 1) / 1024, (next(dice) % 511 + 1) / 1024
     return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2, label, 0.25, 0.5, 0.5)

@@ -29,22 +29,33 @@ class Chunks:
         self._at = at
         self._send = send
         self._open: dict[int, _Open] = {}
+        self._last: _Open | None = None
 
     def add(self, outcome: Outcome) -> None:
         """Raises ``ValueError`` for a row that comes twice."""
-        chunk = self._at(outcome.place)
-        gathered = self._open.setdefault(chunk.number, _Open(chunk))
+        gathered = self._gathered(outcome.place)
+        chunk = gathered.chunk
         if outcome.place in gathered.outcomes:
             raise ValueError(f"row {outcome.place} came twice")
         gathered.outcomes[outcome.place] = _bounded(gathered, outcome)
         if len(gathered.outcomes) == chunk.rows:
             self._send(chunk, _in_order(gathered))  # may be cut short by a signal: then the chunk is still ours
             self._open.pop(chunk.number, None)
+            self._last = None
+
+    def _gathered(self, place: int) -> _Open:
+        """Mostly that of the row before."""
+        last = self._last
+        if last is None or not last.chunk.place <= place < last.chunk.place + last.chunk.rows:
+            chunk = self._at(place)
+            last = self._last = self._open.setdefault(chunk.number, _Open(chunk))
+        return last
 
     def unfinished(self) -> list[tuple[Chunk, list[Outcome]]]:
         """The rows of chunks that are not whole, given away, in plan order."""
         left = [(gathered.chunk, _in_order(gathered)) for _, gathered in sorted(self._open.items())]
         self._open.clear()
+        self._last = None
         return left
 
     @property

@@ -177,9 +177,12 @@ class Job:
 
     def _is_lost(self) -> bool:
         """Whether more rows failed than may fail in all, with rows left to come."""
-        failed, rows = self._done.failed + self.tally.failed, self._done.rows + self.tally.rows
+        failed = self._done.failed + self.tally.failed
+        if not failed:
+            return False
         if self.fail_fast and self.tally.failed:
             return True
+        rows = self._done.rows + self.tally.rows
         errors, planned = self.manifest.errors, self.planned
         if planned is None or not errors.min_rows <= rows < planned:
             return False
