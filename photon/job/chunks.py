@@ -72,7 +72,7 @@ def _bounded(gathered: _Open, outcome: Outcome) -> Outcome:
     gathered.sampled += len(failure.sample)
     if gathered.sampled <= _SAMPLES:
         return outcome
-    return replace(outcome, failure=replace(failure, sample=None))
+    return outcome._replace(failure=replace(failure, sample=None))
 
 
 def _in_order(gathered: _Open) -> list[Outcome]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from photon.core import Failure
 
@@ -11,8 +10,7 @@ from photon.core import Failure
 Cells: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """``place`` is the row's in the plan; ``found`` counts its objects and points, ``requests`` what was asked about it
     in this run; ``failure`` is the row's. ``odd_orientation``: of its picture."""
 

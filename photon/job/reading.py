@@ -4,16 +4,15 @@ of it."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
+from typing import NamedTuple
 
 from photon.data.row import Row, Source
 from photon.job.recall import Known, Recall, position
 from photon.plan.plan import Chunk, Plan
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRow:
+class PlannedRow(NamedTuple):
     """``place`` is the row's in the plan; ``row.index`` is where it is in the source now."""
 
     place: int
