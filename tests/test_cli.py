@@ -255,6 +255,7 @@ def test_ends_before_the_end(manifest_file: Write, at_the_third: str, code: int,
     manifest_file()
     script = f"""
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # heeded, as in a terminal
 from photon.cli import main
 from photon.engine.null import NullEngine
 from photon.errors import EngineError

@@ -49,7 +49,10 @@ class Stop:
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
             for number in (*_SIGNALS, signal.SIGALRM):
-                self._before[number] = signal.signal(number, self._handle)
+                if (
+                    signal.getsignal(number) is not signal.SIG_IGN
+                ):  # as Ctrl-C is for what a shell has in its background
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *error: object) -> None:

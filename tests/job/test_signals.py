@@ -68,6 +68,22 @@ def kill(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    """A test run in a shell's background inherits an ignored SIGINT; a person's terminal does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Stop() as stop:
+        kill(signal.SIGINT)
+        assert not stop.asked
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_what_is_in_flight_is_finished(manifest_file: Write, number: int) -> None:
     write_parquet(Path("rows.parquet"), [png()] * 40)
