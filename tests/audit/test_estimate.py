@@ -13,13 +13,13 @@ import pyarrow.dataset as ds
 import pytest
 from typer.testing import CliRunner
 
+from photon.audit import prepare as module
 from photon.audit.prepare import prepare
 from photon.audit.spread import spread_rows
 from photon.cli import app
 from photon.data.row import Row, RowRef
 from photon.data.unit import Unit
 from photon.errors import OutputError, UsageError
-from photon.audit import prepare as module
 from photon.job.run import run
 from photon.manifest.load import load_manifest
 from photon.manifest.manifest import Manifest

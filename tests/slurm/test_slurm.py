@@ -168,9 +168,7 @@ def test_who_is_at_work_is_told(manifest_file: Write, caplog: pytest.LogCaptureF
     Path("out/shards/0002-of-0005.owner.json").write_text(json.dumps(owner))
     assert call("retry", "out", "--tasks", "5")[:2] == (0, "--array=0,2-4\n")
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert warnings == [
-        "process 7 on elsewhere is at work on shard 0002-of-0005, so leave that out, or wait for it"
-    ]
+    assert warnings == ["process 7 on elsewhere is at work on shard 0002-of-0005, so leave that out, or wait for it"]
 
 
 def test_a_stream_has_no_shards(manifest_file: Write) -> None:
