@@ -7,6 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("ours", deadline=None)
+settings.load_profile("ours")
 
 from tests.job.inputs import DEFAULT_TASKS
 
