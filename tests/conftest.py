@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("ours", deadline=None)
-settings.load_profile("ours")
-
 from tests.job.inputs import DEFAULT_TASKS
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# How long an example takes says how busy the machine is.
+settings.register_profile("ours", deadline=None)
+settings.load_profile("ours")
 
 
 @pytest.fixture
