@@ -16,7 +16,7 @@ from photon.data.part_file import batches, facts_of, opened
 from photon.data.writer import FACTS, digest_of, part_name
 from photon.errors import InputError
 from photon.job.quarantine import FOLDER as QUARANTINE
-from photon.plan.ledger import Record
+from photon.plan.ledger import Record, part_facts
 from photon.plan.plan import Plan
 
 _COLUMNS = ("row_id", "status", "error_code", "source", "job_id")
@@ -70,7 +70,7 @@ class PartCheck:
             yield Finding("schema", f"{path} lacks the column {lacking[0]}")
             return
         yield from self._schema_differs(path, schema)
-        facts = {"chunk": record.chunk, "generation": record.generation, "making": record.making}
+        facts = part_facts(record.chunk, record.generation, record.making)
         if facts_of(schema) != facts:
             yield Finding("schema", f"{path} says of itself {facts_of(schema)}, and the ledger {facts}")
         with opened(path, _COLUMNS) as reader:

@@ -15,14 +15,13 @@ from photon.audit.findings import Finding, Findings
 from photon.audit.part_check import PartCheck
 from photon.audit.repeats import IdDigests, Repeated
 from photon.audit.standing import Standing
-from photon.data.writer import part_name
+from photon.data.writer import part_name, part_number
 from photon.job.folder import OutputFolder
 from photon.job.quarantine import FOLDER as QUARANTINE
 from photon.job.recall import OPEN_FOLDER
 
 #: Exit codes of a check: the folder is not as it should be; nothing is wrong, and a run has to go on.
 WRONG, UNFINISHED = 5, 75
-_PART = re.compile(r"part-(\d+)\.arrow")
 _TEMPORARY = re.compile(r"\..*\.(tmp|stale)")
 
 
@@ -137,6 +136,5 @@ def _beside(standing: Standing) -> Iterator[Finding]:
 
 def _number(path: Path) -> int | None:
     """The chunk of a part; None where that chunk's part has another name."""
-    found = _PART.fullmatch(path.name)
-    number = None if found is None else int(found[1])
+    number = part_number(path.name)
     return number if number is not None and part_name(number) == path.name else None

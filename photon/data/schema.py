@@ -17,7 +17,7 @@ from photon.errors import UsageError
 
 TaskKind = Literal["text", "objects", "points"]
 
-_SOURCE = pa.struct({"file": pa.string(), "row_group": pa.int64(), "row": pa.int64()})
+SOURCE = pa.struct({"file": pa.string(), "row_group": pa.int64(), "row": pa.int64()})
 _IMAGE = pa.struct(
     {
         "width": pa.int32(),
@@ -41,7 +41,7 @@ _HEAD = {
     "status": pa.string(),
     "error_code": pa.string(),
     "error_message": pa.string(),
-    "source": _SOURCE,
+    "source": SOURCE,
     "image": _IMAGE,
 }
 _TAIL = {"job_id": pa.string()}

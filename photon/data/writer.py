@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from photon.data.disk import blaming, sync_folder
 _BATCH_BYTES, _BATCH_ROWS = 64 << 20, 4096
 #: The key of a part's own facts in its schema's metadata.
 FACTS = b"photon"
+_PART = re.compile(r"part-(\d+)\.arrow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,12 @@ class PartWriter:
 
 def part_name(chunk: int) -> str:
     return f"part-{chunk:06d}.arrow"
+
+
+def part_number(name: str) -> int | None:
+    """The chunk of a part's name; None for any other."""
+    found = _PART.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def digest_of(path: Path) -> str:

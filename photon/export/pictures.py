@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,11 @@ from photon.errors import InputError, RowError, UsageError
 from photon.export.names import stem_and_suffix
 from photon.images.decode import DecodePolicy, decode
 from photon.images.header import open_header
+from photon.job.again import for_pictures, manifest_of, reading_again
 from photon.job.output import RunOutput
 from photon.job.sources import open_source
-from photon.manifest.manifest import Manifest
-from photon.manifest.problems import ManifestError
 
+_OTHERWISE = ", or export without pictures, --images none"
 _SUFFIXES = {"JPEG": ".jpg", "MPO": ".jpg", "TIFF": ".tif", "JPEG2000": ".jp2"}
 _JPEG = {"quality": 95, "subsampling": 0}  # 4:4:4: turning costs as little as a new JPEG can
 
@@ -68,19 +66,17 @@ class Pictures:
     """Pictures of rows that are asked for in the output's order, which is the input's: it is read beside it, once."""
 
     def __init__(self, output: RunOutput, bake: bool = False) -> None:
-        manifest = _manifest(output)
-        self._root = str(output.root)
+        manifest = manifest_of(output)
+        self._root = output.root
         self._policy = replace(DecodePolicy(**manifest.image.model_dump()), exif="apply", decode="exact")
         self._bake = bake
-        # The pictures and ids alone: other columns may be wide, or gone.
-        pictures = manifest.input.model_copy(update={"keep": ()})
-        with self._again():
-            self._source: Source = open_source(manifest.model_copy(update={"input": pictures, "tasks": ()}))
+        with reading_again(self._root, _OTHERWISE):
+            self._source: Source = open_source(for_pictures(manifest))
         self._rows: Iterator[Row] = self._source.rows()
 
     def read(self, row: Mapping[str, Any]) -> StoredPicture:
         """The picture of an output row. Raises ``InputError``."""
-        with self._again():
+        with reading_again(self._root, _OTHERWISE):
             data, path = self._encoded(row)
             was = row["image"]["sha256"]
             if was is not None and hashlib.sha256(data).hexdigest() != was:
@@ -116,19 +112,6 @@ class Pictures:
                     return found
         raise InputError(f"row {row['row_id']}: the input does not hold it any more")
 
-    @contextmanager
-    def _again(self) -> Iterator[None]:
-        try:
-            yield
-        except (InputError, UsageError, RowError) as error:
-            problems: Iterable[Any] = error.problems if isinstance(error, ManifestError) else ()
-            told = "; ".join(problem.message for problem in problems) or str(error)
-            raise InputError(
-                f"the pictures of {self._root} cannot be read again ({told}); the input has to lie where it lay for "
-                f"the run, and relative paths start from {os.getcwd()}: go to the folder that the run was started in, "
-                "or export without pictures, --images none"
-            ) from error
-
 
 def _baked(data: bytes, policy: DecodePolicy) -> bytes:
     """The picture turned as it is meant to be seen, without the tag: a JPEG again, else a PNG. Its colour profile
@@ -143,16 +126,3 @@ def _baked(data: bytes, policy: DecodePolicy) -> bytes:
     else:
         rgb.save(made, "PNG", **options)
     return made.getvalue()
-
-
-def _manifest(output: RunOutput) -> Manifest:
-    from pydantic import ValidationError
-
-    try:
-        return Manifest.model_validate_json(json.dumps(output.record["manifest"]))
-    except ValidationError as error:
-        key = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UsageError(
-            f"the manifest in {output.root / 'run.json'} cannot be read ({key}: {error.errors()[0]['msg']}); "
-            "was it written by another version?"
-        ) from None

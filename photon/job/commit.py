@@ -4,6 +4,7 @@ the next run takes over a whole part that has no record, or does the chunk again
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from photon.job.making import check_base
 from photon.job.outcome import Outcome
 from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
-from photon.plan.ledger import Ledger, LedgerFile, Making, Record
+from photon.plan.ledger import Ledger, LedgerFile, Making, Record, part_facts
 from photon.plan.owner import OwnerRecord
 from photon.plan.plan import Chunk
 
@@ -54,7 +55,7 @@ class Committer:
             ok=sum(outcome.failure is None for outcome in outcomes),
             found=sum(outcome.found for outcome in outcomes),
             requests=sum(outcome.requests for outcome in outcomes),
-            codes=_codes(outcomes),
+            codes=dict(Counter(outcome.failure.code for outcome in outcomes if outcome.failure is not None)),
             bytes=part.bytes,
             sha256=part.sha256,
             making=self._making.id,
@@ -76,8 +77,7 @@ class Committer:
 
     def facts(self, chunk: int) -> dict[str, object]:
         """Of the part that would be written next."""
-        generation = self._ledger.next_generation(chunk)
-        return {"chunk": chunk, "generation": generation, "making": self._making.id}
+        return part_facts(chunk, self._ledger.next_generation(chunk), self._making.id)
 
     @property
     def is_lost(self) -> bool:
@@ -90,11 +90,3 @@ class Committer:
         if not self._checked:  # shards that began together saw nothing of each other
             check_base(self._making, Ledger.read(self._root).makings.values())
             self._checked = True
-
-
-def _codes(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome.failure is not None:
-            counts[outcome.failure.code] = counts.get(outcome.failure.code, 0) + 1
-    return counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from photon.data.writer import part_number
 from photon.job.folder import OutputFolder
 from photon.job.planning import Planned
 from photon.job.recall import OPEN_FOLDER
@@ -41,6 +42,6 @@ def nothing_to_do(
 def _left_behind(folder: OutputFolder, numbers: Collection[int]) -> bool:
     """Whether a run that was killed left something to be put in order."""
     unfinished = folder.root / OPEN_FOLDER
-    if unfinished.is_dir() and any(folder.number_of(path) in numbers for path in unfinished.iterdir()):
+    if unfinished.is_dir() and any(part_number(path.name) in numbers for path in unfinished.iterdir()):
         return True
     return any(path.name.startswith(".") for path in folder.data.iterdir())

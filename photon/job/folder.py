@@ -51,12 +51,6 @@ class OutputFolder:
     def part(self, chunk: int) -> Path:
         return self.data / part_name(chunk)
 
-    @staticmethod
-    def number_of(path: Path) -> int | None:
-        """The chunk of a part; None for another file."""
-        found = re.fullmatch(r"part-(\d+)\.arrow", path.name)
-        return int(found[1]) if found else None
-
     def holds(self, record: Record) -> bool:
         """Whether the part of a committed chunk is there, by its size."""
         try:

@@ -6,7 +6,6 @@ A run may be going on: what is read then are the parts that were whole when it w
 from __future__ import annotations
 
 import json
-import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from photon.data.part_file import batches, count_rows, opened
+from photon.data.writer import part_number
 from photon.errors import InputError, UsageError
 from photon.job.asked import AskedTask, tasks_of
 from photon.manifest.rules import RESULT_COLUMNS
 from photon.plan.plan import Plan
 from photon.plan.plan_file import read_plan
-
-_PART = re.compile(r"part-(\d+)\.arrow")
 
 
 class RunOutput:
@@ -34,8 +32,8 @@ class RunOutput:
         self.root = root.expanduser()
         self.record = _record(self.root / "run.json")
         self.tasks: list[AskedTask] = tasks_of(self.record, str(self.root / "run.json"))
-        named = ((_PART.fullmatch(path.name), path) for path in (self.root / "data").glob("part-*.arrow"))
-        self._numbered = sorted((int(found[1]), path) for found, path in named if found)
+        named = ((part_number(path.name), path) for path in (self.root / "data").glob("part-*.arrow"))
+        self._numbered = sorted((number, path) for number, path in named if number is not None)
         self._parts = [path for _, path in self._numbered]
         if not self._parts:
             raise UsageError(f"{self.root / 'data'} holds no part files; let the run write some rows first")

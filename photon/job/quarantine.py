@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from photon.data.part_file import batches, facts_of, opened
+from photon.data.schema import SOURCE
 from photon.data.writer import PartWriter, part_name
 from photon.job.outcome import Cells, Outcome
 
@@ -16,7 +17,7 @@ FOLDER = "quarantine"
 _SCHEMA = pa.schema(
     {
         "row_id": pa.string(),
-        "source": pa.struct({"file": pa.string(), "row_group": pa.int64(), "row": pa.int64()}),
+        "source": SOURCE,
         "status": pa.string(),
         "error_code": pa.string(),
         "error_message": pa.string(),

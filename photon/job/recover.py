@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Container, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from photon.data.disk import blaming
 from photon.data.part_file import batches, facts_of, opened
-from photon.data.writer import digest_of
+from photon.data.writer import digest_of, part_number
 from photon.errors import InputError
 from photon.job.commit import Committer
 from photon.job.quarantine import FOLDER as QUARANTINE
@@ -21,14 +22,13 @@ from photon.job.quarantine import Quarantine
 from photon.job.recall import OPEN_FOLDER
 from photon.job.suspects import FOLDER as CRASHES
 from photon.manifest.tasks import Task
-from photon.plan.ledger import Ledger, Making, Record
+from photon.plan.ledger import Ledger, Making, Record, part_facts
 from photon.plan.owner import FOLDER as OWNERS
 from photon.plan.plan import Plan
 from photon.plan.shard import Shard
 
 log = logging.getLogger(__name__)
 
-_PART = re.compile(r"part-(\d+)\.arrow")
 #: Seconds after which nobody is at work on a temporary file any more.
 _OLD = 3600.0
 _TEMPORARY = re.compile(r"\.part-(\d+)\.arrow\..*\.tmp")
@@ -77,8 +77,8 @@ class Recovery:
 
     def _parts(self, folder: str) -> list[tuple[int, Path]]:
         place = self._root / folder
-        named = ((_PART.fullmatch(path.name), path) for path in (sorted(place.iterdir()) if place.is_dir() else ()))
-        return [(int(found[1]), path) for found, path in named if found and int(found[1]) in self._ours]
+        numbered = ((part_number(path.name), path) for path in (sorted(place.iterdir()) if place.is_dir() else ()))
+        return [(number, path) for number, path in numbered if number is not None and number in self._ours]
 
     def _remove_temporary(self) -> None:
         for folder in ("data", OPEN_FOLDER, QUARANTINE):
@@ -91,7 +91,7 @@ class Recovery:
     def _mend_quarantine(self, ledger: Ledger, parts: Mapping[int, Path]) -> None:
         for number, path in parts.items():
             record = ledger.records[number]
-            facts = {"chunk": number, "generation": record.generation, "making": record.making}
+            facts = part_facts(number, record.generation, record.making)
             if not self._quarantine.agrees(number, record.failed, facts):
                 with opened(path) as reader:
                     rows = [row for batch in batches(reader) for row in batch.to_pylist()]
@@ -137,17 +137,13 @@ def _adopted(
     try:
         with opened(path) as reader:
             facts = facts_of(reader.schema)
-            if facts != {"chunk": number, "generation": generation, "making": making.id}:
+            if facts != part_facts(number, generation, making.id):
                 return None
             rows = [row for batch in batches(reader) for row in batch.to_pylist()]
     except InputError:
         return None
     if len(rows) != plan.chunk(number).rows or any(row["job_id"] != plan.job_id for row in rows):
         return None
-    codes: dict[str, int] = {}
-    for row in rows:
-        if row["error_code"] is not None:
-            codes[row["error_code"]] = codes.get(row["error_code"], 0) + 1
     return Record(
         chunk=number,
         generation=generation,
@@ -155,7 +151,7 @@ def _adopted(
         ok=sum(row["status"] == "ok" for row in rows),
         found=sum(_found(row, tasks) for row in rows),
         requests=0,  # of another run
-        codes=codes,
+        codes=dict(Counter(row["error_code"] for row in rows if row["error_code"] is not None)),
         bytes=path.stat().st_size,
         sha256=digest_of(path),
         making=making.id,

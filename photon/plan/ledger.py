@@ -52,6 +52,11 @@ class Record:
         return self.rows - self.ok
 
 
+def part_facts(chunk: int, generation: int, making: str) -> dict[str, object]:
+    """What a part says of itself in its schema's metadata: which record is its own."""
+    return {"chunk": chunk, "generation": generation, "making": making}
+
+
 @dataclass(slots=True)
 class Ledger:
     """The newest record of each chunk, over all shards. ``lost``: the last generation of chunks without their part."""

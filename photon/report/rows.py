@@ -6,23 +6,19 @@ answers drawn on another picture would be wrong.
 
 from __future__ import annotations
 
-import json
-import os
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 from photon.core import Failure
 from photon.data.row import Row, Source
-from photon.errors import InputError, RowError, UsageError
+from photon.errors import RowError
 from photon.images.decode import DecodePolicy, decode
+from photon.job.again import for_pictures, manifest_of, reading_again
 from photon.job.output import RunOutput
 from photon.job.sources import open_planned, open_source
-from photon.manifest.manifest import Manifest
-from photon.manifest.problems import ManifestError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -72,13 +68,11 @@ class _Pictures:
     """Pictures of rows that are asked for in ascending order. What they raise says that it is about reading again."""
 
     def __init__(self, output: RunOutput) -> None:
-        self._root = str(output.root)
-        manifest = _manifest(output)
+        self._root = output.root
+        manifest = manifest_of(output)
         self._policy = DecodePolicy(**manifest.image.model_dump())
-        # The pictures and ids alone: other columns may be wide, or gone.
-        pictures = manifest.input.model_copy(update={"keep": ()})
-        with self._again():
-            asked = manifest.model_copy(update={"input": pictures, "tasks": ()})
+        with reading_again(self._root):
+            asked = for_pictures(manifest)
             self._plan = output.plan
             self._source: Source = open_source(asked) if self._plan is None else open_planned(asked, self._plan)
         self._fetches = manifest.input.urls.fetch
@@ -88,7 +82,7 @@ class _Pictures:
     def read(self, place: int, cells: Mapping[str, Any]) -> tuple[Image.Image | None, Failure | None]:
         """The picture of the row at ``place`` in the plan, or why it is not shown."""
         index = place if self._plan is None else self._plan.index_of(place)
-        with self._again():
+        with reading_again(self._root):
             row = self._row(index)
         if row is None:
             return None, Failure("INPUT_CHANGED", "the input ends before this row now")
@@ -114,28 +108,3 @@ class _Pictures:
         row = next(islice(self._rows, index - self._next, None), None)
         self._next = index + 1
         return row
-
-    @contextmanager
-    def _again(self) -> Iterator[None]:
-        try:
-            yield
-        except (InputError, UsageError) as error:
-            problems: Iterable[Any] = error.problems if isinstance(error, ManifestError) else ()
-            told = "; ".join(problem.message for problem in problems) or str(error)
-            raise InputError(
-                f"the pictures of {self._root} cannot be read again ({told}); the input has to lie where it lay for "
-                f"the run, and relative paths start from {os.getcwd()}: go to the folder that the run was started in"
-            ) from error
-
-
-def _manifest(output: RunOutput) -> Manifest:
-    from pydantic import ValidationError
-
-    try:
-        return Manifest.model_validate_json(json.dumps(output.record["manifest"]))
-    except ValidationError as error:
-        key = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UsageError(
-            f"the manifest in {output.root / 'run.json'} cannot be read ({key}: {error.errors()[0]['msg']}); "
-            "was it written by another version?"
-        ) from None
