@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import cast
 
 from photon.data.row import Source
 from photon.engine.load import AnyEngine
-from photon.job.questions import Questions
+from photon.job.questions import Questions, RequestId
 from photon.manifest.manifest import Manifest
 
 log = logging.getLogger(__name__)
@@ -37,11 +38,12 @@ def measured_rate(manifest: Manifest, source: Source, engine: AnyEngine) -> floa
     if not requests:
         return None
     start = time.monotonic()
-    for _ in engine.run(requests):
-        pass
+    answered = {cast(RequestId, result.id)[0] for result in engine.run(requests) if result.error is None}
+    if not answered:  # broken pictures say nothing of the speed
+        return None
     seconds = max(time.monotonic() - start, 1e-6)
-    log.info("%d rows took %.1f s", len(rows), seconds)
-    return len(rows) / seconds
+    log.info("%d rows took %.1f s", len(answered), seconds)
+    return len(answered) / seconds
 
 
 def chunk_rows_at(rate: float) -> int:
