@@ -12,6 +12,7 @@ import argparse
 import io
 import json
 import os
+import platform
 import random
 import statistics
 import subprocess
@@ -225,7 +226,8 @@ def machine() -> dict[str, object]:
     info = Path("/proc/cpuinfo").read_text()
     processor = next((line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")), "")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    return {"processor": processor, "cores": CORES, "memory_gb": round(memory, 1)}
+    python = f"{platform.python_version()} ({', '.join(platform.python_build())})"  # builds differ by a fifth or more
+    return {"processor": processor, "cores": CORES, "memory_gb": round(memory, 1), "python": python}
 
 
 def busy_elsewhere() -> float:

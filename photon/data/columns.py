@@ -103,7 +103,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _image(cell: object, folder: str) -> Image | None:
     """Bytes win over a path, as in ``datasets``; empty bytes are a picture that is broken, an empty path is none."""
-    if isinstance(cell, Mapping):
+    if isinstance(cell, dict):
         data, path = cell.get("bytes"), cell.get("path")
         cell = path if data is None else data
     if isinstance(cell, bytes):

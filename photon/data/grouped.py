@@ -143,15 +143,10 @@ class GroupedFiles:
 
     def _cells(self, file: str, groups: Groups, group: int, first: int) -> Iterator[NumberedCells]:
         seen, size = first, self._sizes[file][group]
-        with reading(file):
-            cells = groups.cells(group, self._columns.needed, first)
-        while True:
-            with reading(file):  # around the reading alone: what our caller does with a row is not the file's fault
-                numbered = next(cells, None)
-            if numbered is None:
-                break
-            yield numbered
-            seen = numbered[0] + 1
+        with reading(file):  # what our caller does with a row is not raised here, and is not the file's fault
+            for numbered in groups.cells(group, self._columns.needed, first):
+                yield numbered
+                seen = numbered[0] + 1
         if seen != size:
             raise InputError(f"{file} promises {size} rows in group {group} and has {seen}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from photon.core import Box, Image, ImageInfo, Point, Request, Result, Timings
@@ -68,28 +68,25 @@ def scripted(request: Request) -> dict[str, Any]:
     """The answer that this request gets, whoever asks and whenever: its skill's field and the counts."""
     dice = _dice(repr((request.id, request.skill, request.prompt)))
     if request.skill in ("caption", "query"):
-        words = ["scripted", request.skill, f"{next(dice) % 1000:03}"]
+        words = ["scripted", request.skill, f"{dice[0] % 1000:03}"]
         return {"text": " ".join(words), "finish_reason": "stop", "token_ids": (), "n_tokens": len(words)}
-    count = min(next(dice) % (_MOST_OBJECTS + 1), request.settings.max_objects)
+    count = min(dice[0] % (_MOST_OBJECTS + 1), request.settings.max_objects)
     reason = "max_objects" if count == request.settings.max_objects else "stop"
     if request.skill == "detect":
-        objects = [_box(dice, request.prompt) for _ in range(count)]
+        objects = [_box(dice[1 + 4 * n : 5 + 4 * n], request.prompt) for n in range(count)]
         return {"objects": objects, "finish_reason": reason, "n_tokens": 3 * count}
-    points = [Point(_bin(dice), _bin(dice), request.prompt, 0.25, 0.5, 0.5) for _ in range(count)]
+    bins = [drawn % 1024 / 1024 for drawn in dice[1 : 1 + 2 * count]]
+    points = [Point(x, y, request.prompt, 0.25, 0.5, 0.5) for x, y in zip(bins[::2], bins[1::2], strict=True)]
     return {"points": points, "finish_reason": reason, "n_tokens": 2 * count}
 
 
-def _dice(key: str) -> Iterator[int]:
+def _dice(key: str) -> tuple[int, ...]:
     """As many numbers below 2^16 as any answer takes, drawn by ``key``."""
-    return iter(_NUMBERS.unpack(hashlib.shake_128(key.encode()).digest(_NUMBERS.size)))
+    return _NUMBERS.unpack(hashlib.shake_128(key.encode()).digest(_NUMBERS.size))
 
 
-def _bin(dice: Iterator[int]) -> float:
-    return next(dice) % 1024 / 1024
-
-
-def _box(dice: Iterator[int], label: str) -> Box:
-    """Edges like a real model's: exact binary fractions, and now and then outside the picture."""
-    x, y = _bin(dice), _bin(dice)
-    width, height = (next(dice) % 511 + 1) / 1024, (next(dice) % 511 + 1) / 1024
+def _box(dice: Sequence[int], label: str) -> Box:
+    """Edges like a real model's: exact binary fractions, and now and then outside the picture. Takes four ``dice``."""
+    x, y = dice[0] % 1024 / 1024, dice[1] % 1024 / 1024
+    width, height = (dice[2] % 511 + 1) / 1024, (dice[3] % 511 + 1) / 1024
     return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2, label, 0.25, 0.5, 0.5)

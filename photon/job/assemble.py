@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, cast
 
 from photon.core import Failure, ImageInfo, Result
@@ -19,7 +20,9 @@ from photon.manifest.tasks import Task
 #: The code of a row that brought the engine down, each time it was asked about.
 POISON = "ENGINE_POISON"
 _SOURCE = RowRef.__slots__
+_source_of = attrgetter(*_SOURCE)
 _IMAGE = tuple(name for name in ImageInfo.__slots__ if name != "odd_orientation")  # which the run counts
+_image_of = attrgetter(*_IMAGE)
 
 
 @dataclass(slots=True)
@@ -88,7 +91,7 @@ class Assembler:
             "status": _status(failure),
             "error_code": failure.code if failure else None,
             "error_message": failure.message if failure else None,
-            "source": {name: getattr(row.ref, name) for name in _SOURCE},
+            "source": dict(zip(_SOURCE, _source_of(row.ref), strict=True)),
             "image": _image(info) if info else known.cells["image"] if known else None,
             **row.kept,
             **answers,
@@ -142,7 +145,7 @@ def _known_failure(row: _Waiting, task: str) -> Failure | None:
 
 def _image(info: ImageInfo) -> dict[str, Any]:
     """``asdict`` would look for more to copy in each of the fields, for every row."""
-    return {name: getattr(info, name) for name in _IMAGE}
+    return dict(zip(_IMAGE, _image_of(info), strict=True))
 
 
 def _image_failure(row: _Waiting) -> Failure | None:
