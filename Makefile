@@ -15,6 +15,7 @@ demo: $(VENV)/.installed
 	$(BIN)/photon-batch run manifests/demo.yaml --fresh
 	$(BIN)/photon-batch eval outputs/demo --truth truth --picture outputs/demo-figures.png
 	$(BIN)/photon-batch preview outputs/demo --out outputs/demo-preview.png
+	$(BIN)/photon-batch report outputs/demo
 
 test: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow"

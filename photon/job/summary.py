@@ -116,7 +116,7 @@ class Summary:
 
     def _where(self) -> list[str]:
         if not self.rows:
-            return ["the input has no rows; nothing was written"]
+            return ["the input, or this shard of it, has no rows; nothing was written"]
         data = str(Path(self.output) / "data")
         opened = (
             f"import pyarrow.dataset as ds; print(ds.dataset({data!r}, format='ipc').to_table().to_pandas())"

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import blocks, text_of
-from tests.docs.quickstart import TRANSCRIPT, commands, masked, prompted, run_all, transcript
+from photon import __version__
+from tests.docs.clone import copy
+from tests.docs.pages import blocks, section, text_of
+from tests.docs.quickstart import TRANSCRIPT, commands, transcript
+from tests.docs.shell import masked, shown
+
+PAGE = text_of("docs/quickstart.md")
 
 
 def test_the_transcript_is_of_these_commands() -> None:
-    shown = re.findall(r"^\$ (.*(?:\n> .*)*)", TRANSCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert shown == [prompted(command) for command in commands()]
+    prompts = re.findall(r"^\$ .*(?:\n> .*)*\n", TRANSCRIPT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert prompts == [shown(command, "") for command in commands()]
 
 
 def test_only_installing_and_the_real_model_are_not_run() -> None:
     run = "\n".join(commands())
-    others = [block.text for block in blocks(text_of("docs/quickstart.md"), "sh") if block.text.strip() not in run]
-    assert len(others) == 2
-    assert "pip install" in others[0]
-    assert "outputs/real" in others[1]
+    others = [block.text for block in blocks(PAGE, "sh") if block.text.strip() not in run]
+    assert others == [
+        block.text
+        for part in ("1. Install", "7. Photos need the real model")
+        for block in blocks(section(PAGE, part), "sh")
+    ]
 
 
 def test_masks_leave_what_has_to_be_the_same() -> None:
@@ -43,6 +53,21 @@ device busy 99.1%, idle 0.391 ms a step; steps: 2 vision
 
 @pytest.mark.slow
 def test_the_commands_run_and_print_what_is_shown(tmp_path: Path) -> None:
-    assert transcript(run_all(tmp_path)) == TRANSCRIPT.read_text(encoding="utf-8")
+    assert transcript(tmp_path) == TRANSCRIPT.read_text(encoding="utf-8")
     for made in ("report.html", "preview.png", "run.json"):
         assert (tmp_path / "outputs/photos" / made).stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_installing(tmp_path: Path) -> None:
+    """As the page says, but for the gigabytes: what the package depends on is taken from where these tests run."""
+    folder = tmp_path / "clone"
+    copy(folder)
+    (block,) = blocks(section(PAGE, "1. Install"), "sh")
+    inside = {"PIP_NO_DEPS": "1", "PYTHONPATH": sysconfig.get_path("purelib")}
+    script = f"set -e\n{block.text}\ncd /\ncommand -v photon-batch\nphoton-batch --version\n"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env={**os.environ, **inside}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-2:] == [f"{folder}/.venv/bin/photon-batch", f"photon-batch {__version__}"]

@@ -75,6 +75,7 @@ def test_parquet_of_bytes_under_other_names(workplace: Path) -> None:
     draft = write_draft(["data"], Path("mine.yaml"))
     manifest = load_manifest("mine.yaml", environment={})
     assert manifest.input.parquet == ("data/*.parquet",)
+    assert manifest.output.dir == "outputs/mine", "called after the manifest, as one would look for it"
     assert (manifest.input.image, manifest.input.id, manifest.input.keep) == ("jpg", "uid", ("things",))
     assert [task.name for task in manifest.tasks] == ["things_found", "caption"], "a kept column has the name already"
     assert answered(draft, 6)["row_id"] == ["0-0", "0-1", "0-2", "1-0", "1-1", "1-2"]

@@ -78,7 +78,7 @@ def test_summary_of_other_runs() -> None:
     assert "load_dataset('arrow', data_files='outputs/cars/data/*.arrow')" in lines[3]
     assert len(lines) == 4
     empty = replace(clean, rows=0, ok=0, requests=0, found=0, parts=0, bytes=0, seconds=0.0)
-    assert empty.text().splitlines()[-1] == "the input has no rows; nothing was written"
+    assert empty.text().splitlines()[-1] == "the input, or this shard of it, has no rows; nothing was written"
 
 
 def test_what_the_engine_did_in_two_lines() -> None:

@@ -74,7 +74,7 @@ def draft(found: Found, looked: Looked, path: Path) -> str:
         command,
         "# Every other key: docs/manifest.md, or manifests/full.yaml.",
     ]
-    blocks = (head, ["version: 1"], _input(found, looked), _MODEL, _tasks(looked), _output(found))
+    blocks = (head, ["version: 1"], _input(found, looked), _MODEL, _tasks(looked), _output(found, path.stem))
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
@@ -123,20 +123,20 @@ def _tasks(looked: Looked) -> Iterator[str]:
     yield _line(f"  #   question: {spelt(f'Is {about}?')}", filled)
 
 
-def _output(found: Found) -> Iterator[str]:
+def _output(found: Found, stem: str) -> Iterator[str]:
     yield "output:"
-    yield _line(f"  dir: {spelt(_output_dir(found))}", "data/part-*.arrow and run.json; a folder of its own")
+    yield _line(f"  dir: {spelt(_output_dir(found, stem))}", "data/part-*.arrow and run.json; a folder of its own")
 
 
-def _output_dir(found: Found) -> str:
-    """outputs/STEM, unless the input lies there, or is searched for pictures with it."""
+def _output_dir(found: Found, stem: str) -> str:
+    """outputs/STEM, after the manifest, unless the input lies there, or is searched for pictures with it."""
     folder = os.path.expanduser(found.patterns[0])
     searched = found.kind == "folder"
-    for name in (os.path.join("outputs", found.stem), os.path.join("outputs", f"{found.stem}-answers")):
+    for name in (os.path.join("outputs", stem), os.path.join("outputs", f"{stem}-answers")):
         files = [folder] if searched else [file for pattern in found.patterns for file in glob.glob(pattern)[:1]]
         if not any(lies_in(file, name) for file in files) and not (searched and lies_in(name, folder)):
             return name
-    return os.path.join(os.path.dirname(os.path.abspath(folder)), f"{found.stem}-answers")
+    return os.path.join(os.path.dirname(os.path.abspath(folder)), f"{stem}-answers")
 
 
 def _free(name: str, looked: Looked) -> str:
