@@ -80,7 +80,8 @@ def test_what_cannot_be_had_is_a_code(tmp_path):
     assert rows[14].image is None
 
 
-@pytest.mark.parametrize("form", ["seconds", pytest.param("date", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["seconds", "date"])
 def test_a_busy_server_is_left_alone_for_as_long_as_it_asks(form, tmp_path):
     with serve_web(Web({f"/{n}.png": picture(n) for n in range(6)})) as web:
         pause = "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)  # to the second: 1 to 2

@@ -112,6 +112,7 @@ def test_answers_are_those_of_an_engine_without_graphs(depth: int, decision: Any
     engine.close()
 
 
+@pytest.mark.slow
 def test_answers_of_a_rough_mixture_with_adapters() -> None:
     device = TapeThreads()
     engine = tape.engine(device, max_batch=3, adapter_slots=2)

@@ -44,6 +44,7 @@ def test_all_in_one_shuffled_batch(depth: int, max_batch: int, shared: bool) -> 
         assert_same(result, asked[id][1])
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_the_batch(engine: photon.Engine) -> None:
     asked = {id: request for id, (request, _) in requests().items() if id[1] in ("detect", "point")}
     together = {result.id: result for result in engine.run(asked.values())}
@@ -73,6 +74,7 @@ def test_training_names_answer_as_hub_names(tmp_path: Path) -> None:
     assert answers(checkpoints.write(tmp_path, renamed)) == answers(TINY)
 
 
+@pytest.mark.slow
 def test_int4_answers_as_its_dequantised_self(tmp_path: Path) -> None:
     packed, plain = checkpoints.in_int4(checkpoints.tiny_tensors())
     ours = answers(checkpoints.write(tmp_path / "packed", packed))

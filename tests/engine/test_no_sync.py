@@ -94,7 +94,7 @@ def test_a_planted_call_is_not_captured(call: Callable[[Tensor], object], name: 
 
 @pytest.mark.parametrize(
     ("depth", "graphs"),
-    [(1, False), (2, False), pytest.param(1, True, marks=pytest.mark.slow), (2, True)],
+    [(1, False), (2, False), *(pytest.param(depth, True, marks=pytest.mark.slow) for depth in (1, 2))],
 )
 def test_the_tick_runs_without_any_values(depth: int, graphs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vision, prefill and decode steps, with free, banned, decided, forced and drawn rows, some with adapters, on meta

@@ -67,8 +67,8 @@ def test_slots_take_turns_and_run_out() -> None:
     device.close()
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("spare_pages", [0, 20, 120])
+@pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("spare_pages", [0, 20, pytest.param(120, marks=pytest.mark.slow)])
 def test_the_smallest_pool_serves_everything(depth: int, spare_pages: int) -> None:
     """Four pictures, many questions each, room for barely one request: waves, no deadlock, and the same answers."""
     loaded = load_model("photon://tiny", device=torch.device("cpu"), dtype=torch.float32)

@@ -108,7 +108,7 @@ def test_out_of_memory_twice_ends_the_run(manifest_file: Write, monkeypatch: pyt
     assert status()["state"] == "failed"
 
 
-@pytest.mark.parametrize("kind", ["lost", "stalled"])
+@pytest.mark.parametrize("kind", ["lost", pytest.param("stalled", marks=pytest.mark.slow)])
 def test_a_device_that_is_lost_or_hangs(manifest_file: Write, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Exit 70, with what was finished on disk and a report of what was going on; the same command goes on."""
     write_parquet(Path("rows.parquet"), [png()] * 30)

@@ -36,7 +36,7 @@ def folder(base: Path) -> Iterator[Path]:
     shutil.rmtree(base / "killed", ignore_errors=True)
 
 
-@pytest.mark.parametrize("after", [0, 5])
+@pytest.mark.parametrize("after", [pytest.param(0, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("point", POINTS[:-1])
 def test_between_any_two_steps_of_a_commit(folder: Path, zygote: Zygote, point: str, after: int) -> None:
     """The first commit of the job, and one in its middle."""

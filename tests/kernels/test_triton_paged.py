@@ -48,7 +48,8 @@ def run_cases(which: str, interpret: bool) -> None:
     assert re.search(r"^\d+ passed(, \d+ deselected)? in", done.stdout, re.MULTILINE), done.stdout[-2000:]
 
 
-@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("which", ["not slow", "slow"])
 def test_in_the_interpreter(which: str) -> None:
     run_cases(which, interpret=True)
 

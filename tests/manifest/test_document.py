@@ -111,7 +111,7 @@ def test_numbers_beyond_measure(number: str) -> None:
     assert Document.parse(f"b: {number}x\n").data == {"b": f"{number}x"}
 
 
-@pytest.mark.parametrize("depth", [60, 20_000])
+@pytest.mark.parametrize("depth", [60, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_nesting_beyond_measure(depth: int) -> None:
     with pytest.raises(ManifestError, match=r"^m:1: nests deeper than 50 levels; check brackets"):
         Document.parse(f"a: {'[' * depth}{']' * depth}\n", "m")

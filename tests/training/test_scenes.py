@@ -66,6 +66,7 @@ def test_the_same_seed_gives_the_same_scene_in_any_order(mixed: list[Scene]) -> 
     assert len({digest(scene) for scene in mixed}) == len(mixed)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_scene_in_another_process() -> None:
     seeds = (3, held_out(8))
     code = (
