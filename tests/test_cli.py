@@ -244,9 +244,15 @@ def test_ctrl_c_keeps_what_is_finished(manifest_file: Write) -> None:
 @pytest.mark.parametrize(
     ("at_the_third", "code", "told"),
     [
-        ("raise EngineError('the device is gone')", 70, "photon-batch: error: the device is gone\n"),
         ("os.kill(os.getpid(), signal.SIGTERM)", 75, "stopped before the end; the same command goes on"),
-        ("os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)", 130, "SIGINT after SIGINT"),
+        pytest.param(
+            *("raise EngineError('the device is gone')", 70, "photon-batch: error: the device is gone\n"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)", 130, "SIGINT after SIGINT"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_ends_before_the_end(manifest_file: Write, at_the_third: str, code: int, told: str) -> None:

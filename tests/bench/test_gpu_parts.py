@@ -96,6 +96,7 @@ def engine(small: Any) -> Iterator[Engine]:
         yield engine
 
 
+@pytest.mark.slow
 def test_random_answers_end_where_they_should_and_not_by_a_cap(engine: Engine) -> None:
     requests = Mix("detect", questions=2).requests()
     with model.ending_after(objects=3, tokens=5):
@@ -107,6 +108,7 @@ def test_random_answers_end_where_they_should_and_not_by_a_cap(engine: Engine) -
     assert endless.finish_reason == "length"
 
 
+@pytest.mark.slow
 def test_questions_share_their_picture(engine: Engine) -> None:
     with model.ending_after(objects=1, tokens=1):
         steady(engine, Mix("detect", questions=5).requests(), inside=10, warm_up=5, seconds=0.05)
@@ -114,6 +116,7 @@ def test_questions_share_their_picture(engine: Engine) -> None:
     assert engine.statistics.requests_per_prefix > 2
 
 
+@pytest.mark.slow
 def test_a_failing_request_is_no_figure(engine: Engine) -> None:
     del engine._prepare
     with pytest.raises(RuntimeError, match=r"request \(0, 0\) failed: IMAGE_EMPTY"):
@@ -181,6 +184,7 @@ def test_quietly_eager_graphs_are_a_failure() -> None:
             correctness.check_captured(told)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_pageable_copies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Meta tensors stand for the device's."""
     device, host = torch.empty(3, device="meta"), torch.zeros(3)

@@ -32,7 +32,7 @@ ASK = st.tuples(
 )
 
 
-@pytest.mark.parametrize("semantics", ["reference", "merged"])
+@pytest.mark.parametrize("semantics", ["reference", pytest.param("merged", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("depth", "max_batch"), [pytest.param(1, 1, marks=pytest.mark.slow), (2, 16)])
 def test_the_references_answers_alone_and_beside_requests_without(semantics: Any, depth: int, max_batch: int) -> None:
     """Tokens, bins and boxes bit for bit, in float32, in one shuffled batch with all that the plain model was asked."""

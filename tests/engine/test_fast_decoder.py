@@ -215,6 +215,7 @@ def test_twenty_thousand_draws_follow_the_softmax() -> None:
     agree(choose(logits, 20_000, "drawn", 0.7, 1.0, 0.0), (logits / 0.7).softmax(-1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("top_p", "top_k", "kept"), [(1.0, 2, [1, 3]), (0.6, 0, [1, 3]), (0.82, 3, [1, 3])])
 def test_draws_are_cut(top_p: float, top_k: int, kept: list[int]) -> None:
     probabilities = torch.tensor([0.05, 0.5, 0.15, 0.3])

@@ -30,7 +30,8 @@ def test_alone(engine: photon.Engine, id: object) -> None:
 
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize(
-    ("max_batch", "shared"), [(1, True), (3, True), (16, True), pytest.param(8, False, marks=pytest.mark.slow)]
+    ("max_batch", "shared"),
+    [(1, True), (16, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, True), (8, False)))],
 )
 def test_all_in_one_shuffled_batch(depth: int, max_batch: int, shared: bool) -> None:
     asked = requests(shared)

@@ -52,7 +52,7 @@ def run(spoil: Callable[[Tensor], object] | None = None, *, graphs: bool = False
         assert len(list(engine.run(asks()))) == 20
 
 
-@pytest.mark.parametrize("graphs", [False, True])
+@pytest.mark.parametrize("graphs", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_no_step_stops_the_host(graphs: bool) -> None:
     run(graphs=graphs)
 
