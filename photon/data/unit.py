@@ -89,12 +89,14 @@ class Unit:
         )
 
 
-def changed(units: Sequence[Unit]) -> UsageError:
-    """What is to be raised about planned ``units`` that are not what they were."""
+def changed(units: Sequence[Unit], *, mendable: bool = False) -> UsageError:
+    """What is to be raised about planned ``units`` that are not what they were. ``mendable``: they may be where their
+    rows have failed and are asked again."""
     more = f" and {len(units) - 1:,} more" if len(units) > 1 else ""
+    anew = "ask pictures whose rows failed again with --retry-failed, " if mendable else ""
     return UsageError(
         f"{units[0].path}{more} changed since the plan was made, so old and new answers would mix; put the file "
-        "back, choose another output.dir, or start over with --fresh"
+        f"back, {anew}choose another output.dir, or start over with --fresh"
     )
 
 

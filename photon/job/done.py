@@ -20,7 +20,7 @@ def nothing_to_do(
 ) -> Summary | None:
     """The summary of a shard whose rows are all done, by the same manifest and tidily; else None. Only files that keep
     their names and change their content are not noticed: a model's, which loading it would show."""
-    if planned.is_new or planned.growth.spans:
+    if planned.is_new or planned.growth:
         return None
     record, ledger, plan = RunRecord.read(folder.record), Ledger.read(folder.root), planned.plan
     making = ledger.makings.get(record.get("making", ""))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from photon.data.row import Source
 from photon.errors import UsageError
+from photon.job.mended import Mended
 from photon.job.sources import FIXED, open_planned, open_source, reader_of, reading_of
 from photon.manifest.manifest import Manifest
 from photon.plan.growth import Growth, growth_of
@@ -37,9 +38,9 @@ class Planned:
         if self.is_new:
             self.plan = replace(self.plan, chunk_rows=chunk_rows)
             created = create_plan(root, self.plan)
-        elif self.growth.spans or self.is_reworded:
+        elif self.growth or self.is_reworded:
             before = replace(self.plan, generations=self.plan.generations - 1)
-            created = extend_plan(root, before, self.growth.units, self.growth.spans)
+            created = extend_plan(root, before, self.growth.changes, self.growth.spans)
         else:
             return
         if not created:
@@ -50,8 +51,9 @@ class Planned:
             self.source = open_planned(manifest, found, as_planned=True)
 
 
-def open_plan(root: Path, manifest: Manifest, source: Source | None) -> Planned:
-    """The plan in ``root``, held against the input as it is now, which is ``source``; without one, as it is.
+def open_plan(root: Path, manifest: Manifest, source: Source | None, retry: Collection[str] | None = None) -> Planned:
+    """The plan in ``root``, held against the input as it is now, which is ``source``; without one, as it is. ``retry``:
+    the codes of failed rows that are asked again, all where it is empty, none where it is None.
 
     Raises ``UsageError`` where the input does not fit the plan, ``InputError`` where it cannot be read.
     """
@@ -63,11 +65,14 @@ def open_plan(root: Path, manifest: Manifest, source: Source | None) -> Planned:
     _check_reading(plan, manifest, tuple(now) if source is None or plan.is_endless else FIXED)
     if source is None:
         return Planned(plan, open_planned(manifest, plan, as_planned=True), Growth(), False)
-    growth = growth_of(plan, source.units({unit.name: unit for unit in plan.units}), manifest.input.limit)
+    units = source.units({unit.name: unit for unit in plan.units})
+    growth = growth_of(plan, units, manifest.input.limit, Mended(root, plan, retry).may_be_new)
     if growth.spans:
         log.info("%s rows come to those that were planned", f"{growth.rows:,}")
+    if growth.replaced:
+        log.info("%s pictures are others than were planned, and are asked about as they are", len(growth.replaced))
     is_reworded = plan.reading != now
-    if growth.spans or is_reworded:
+    if growth or is_reworded:
         plan = replace(growth.applied(plan), reading=now)
     if growth.gone:
         log.info("%s files of the plan are not there any more", f"{len(growth.gone):,}")

@@ -92,7 +92,10 @@ def run(
     # Shards work by the plan that is there: were each to list the input, a hub or a file server would feel it.
     source = open_source(manifest) if alone else None
     folder.check(options.fresh)
-    planned = new_plan(manifest, source) if options.fresh and source else open_plan(folder.root, manifest, source)
+    if options.fresh and source:
+        planned = new_plan(manifest, source)
+    else:
+        planned = open_plan(folder.root, manifest, source, retry)
     if planned.plan.is_endless and not alone:
         raise UsageError("how many rows this input has is not known before it is read, so it cannot be sharded")
     if options.trace is not None:

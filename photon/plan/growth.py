@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from photon.data.files import is_remote
@@ -14,11 +14,22 @@ from photon.plan.plan import ENDLESS, Plan, Span
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """``units``: new or grown ones by their numbers in the plan. ``gone``: planned ones that are not there any more."""
+    """``units``: new or grown ones by their numbers in the plan, with the ``spans`` of their rows. ``replaced``: others
+    under their old names. ``gone``: planned ones that are not there any more."""
 
     units: tuple[tuple[int, Unit], ...] = ()
     spans: tuple[Span, ...] = ()
     gone: tuple[Unit, ...] = ()
+    replaced: tuple[tuple[int, Unit], ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to add to the plan. A file that grew beyond a limit is nothing."""
+        return bool(self.spans or self.replaced)
+
+    @property
+    def changes(self) -> tuple[tuple[int, Unit], ...]:
+        """All units that are new to the plan, by their numbers."""
+        return (*self.replaced, *self.units)
 
     @property
     def rows(self) -> int:
@@ -27,14 +38,17 @@ class Growth:
     def applied(self, plan: Plan) -> Plan:
         """The plan with what came to it."""
         units = list(plan.units)
-        for number, unit in self.units:
+        for number, unit in self.changes:
             units[number : number + 1] = [unit]
         return replace(plan, units=units, spans=[*plan.spans, *self.spans], generations=plan.generations + 1)
 
 
-def growth_of(plan: Plan, now: Sequence[Unit], limit: int | None) -> Growth:
-    """What ``now`` has beyond ``plan``, up to ``limit`` rows in all. Raises ``UsageError`` where a planned file was
-    changed or is not named any more, or fewer rows are asked for than were planned."""
+def growth_of(
+    plan: Plan, now: Sequence[Unit], limit: int | None, may_be_new: Callable[[int], bool] = lambda number: False
+) -> Growth:
+    """What ``now`` has beyond ``plan``, up to ``limit`` rows in all. ``may_be_new``: whether a unit of the plan may be
+    another one now. Raises ``UsageError`` where a planned file was changed or is not named any more, or fewer rows are
+    asked for than were planned."""
     if limit is not None and plan.rows is not None and limit < plan.rows:
         raise UsageError(
             f"the results are of a plan of {plan.rows:,} rows, and {limit:,} are asked for; leave the limit out, "
@@ -45,7 +59,8 @@ def growth_of(plan: Plan, now: Sequence[Unit], limit: int | None) -> Growth:
     numbers = {(unit.root, unit.name): number for number, unit in enumerate(plan.units)}
     found: list[tuple[int, Unit]] = []
     new = len(plan.units)
-    replaced: list[Unit] = []
+    replaced: list[tuple[int, Unit]] = []
+    changed_ones: list[Unit] = []
     for unit in now:
         number = numbers.pop((unit.root, unit.name), None)
         if number is None:
@@ -54,14 +69,16 @@ def growth_of(plan: Plan, now: Sequence[Unit], limit: int | None) -> Growth:
         elif not unit.is_same_as(plan.units[number]):
             if unit.grew_from(plan.units[number]):
                 found.append((number, unit))
+            elif may_be_new(number):
+                replaced.append((number, unit))
             else:
-                replaced.append(unit)
-    if replaced:
-        raise changed(replaced)
+                changed_ones.append(unit)
+    if changed_ones:
+        raise changed(changed_ones, mendable=plan.reader == "folder")
     gone = [plan.units[number] for number in sorted(numbers.values())]
     _check_gone(gone)
     grown = Growth(tuple(found)).applied(plan) if found else plan
-    return Growth(tuple(found), tuple(_new_spans(plan, grown.units, limit)), tuple(gone))
+    return Growth(tuple(found), tuple(_new_spans(plan, grown.units, limit)), tuple(gone), tuple(replaced))
 
 
 def _check_gone(units: Sequence[Unit]) -> None:
