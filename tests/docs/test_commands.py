@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -41,8 +42,9 @@ NOT_RUN = {
     ),
     "they change the machine: tests/jobs/test_schedules.py has systemd check the units, and runs what they run",
 )
-#: FiftyOne needs a MongoDB: tests/export/test_fiftyone.py holds the export against its documented form.
-NOT_EXECUTED = ("import fiftyone",)
+NOT_EXECUTED = {
+    "import fiftyone": "it needs a MongoDB: tests/export/test_readers.py holds the export against its documented form"
+}
 #: Stands in for the one that would change its user's table.
 CRONTAB = """\
 #!/bin/sh
@@ -55,6 +57,8 @@ SHORTER = {
     "python benchmarks/engine.py": "--images 1 --questions 1 --batch 1 --depth 2",
     "python benchmarks/data.py": "--repeats 1",
 }
+#: A file or folder that a command says it makes.
+MADE = re.compile(r"(?:--(?:out|json|picture|plot|trace)|>) ([\w./-]*\w)")
 SHELL = [name for name in NAMES if blocks(text_of(name), "sh") and name not in ELSEWHERE]
 RUN = [name for name in SHELL if name != "docs/schedules.md"]  # which has a test of its own below
 PYTHON = [name for name in NAMES if blocks(text_of(name), "python") and name not in SNIPPETS_ELSEWHERE]
@@ -93,6 +97,8 @@ def test_commands(page: str, place: Path, tmp_path: Path) -> None:
     for command in commands(page):
         more = next((extra for start, extra in SHORTER.items() if command.startswith(start)), "")
         run(f"{command} {more}", folder, PYTHONPATH=str(folder))
+        for made in MADE.findall(command):
+            assert (folder / made).exists(), command
 
 
 @pytest.mark.slow
@@ -116,7 +122,7 @@ def test_snippets(page: str, place: Path, tmp_path: Path) -> None:
     for command in commands(page):
         if command.startswith("photon-batch export"):
             run(command, folder)
-    code = [block.text for block in blocks(text_of(page), "python") if not block.text.startswith(NOT_EXECUTED)]
+    code = [block.text for block in blocks(text_of(page), "python") if not block.text.startswith(tuple(NOT_EXECUTED))]
     (folder / "snippets.py").write_text("\n".join(code))
     run(f"{sys.executable} snippets.py", folder, HF_DATASETS_CACHE=str(tmp_path / "cache"))
 
@@ -132,6 +138,8 @@ def test_every_page_with_commands_is_run_somewhere() -> None:
         assert os.path.basename(page) in (ROOT / test).read_text(encoding="utf-8"), (page, test)
     everything = {command for page in SHELL for block in blocks(text_of(page), "sh") for command in split(block.text)}
     assert set(NOT_RUN) <= everything
+    for why in (*NOT_RUN.values(), *NOT_EXECUTED.values()):
+        assert all((ROOT / test).exists() for test in re.findall(r"tests/[\w/.]+\w", why)), why
     for start in SHORTER:
         assert any(command.startswith(start) for command in everything), start
     for start in NOT_EXECUTED:
@@ -142,6 +150,5 @@ def test_every_page_with_commands_is_run_somewhere() -> None:
 def test_what_is_to_be_typed_says_so(page: str) -> None:
     """In a block of no language nothing would run: such are for what is printed."""
     for block in blocks(text_of(page), ""):
-        assert not [
-            line for line in block.text.splitlines() if line.split(" ")[0] in ("photon-batch", "make", "python")
-        ]
+        starts = {line.partition(" ")[0] for line in block.text.splitlines()}
+        assert not starts & {"photon-batch", "make", "python", "pip"}
