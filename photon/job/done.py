@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from photon.data.writer import part_number
 from photon.job.folder import OutputFolder
@@ -24,7 +25,7 @@ def nothing_to_do(
         return None
     record, ledger, plan = RunRecord.read(folder.record), Ledger.read(folder.root), planned.plan
     making = ledger.makings.get(record.get("making", ""))
-    if making is None or record.get("manifest_sha256") != RunRecord.digest_of(manifest):
+    if making is None or _wording(record.get("manifest", {})) != _wording(manifest.model_dump(mode="json")):
         return None
     if shard.count == 1 and record.get("state") != "finished":
         return None
@@ -37,6 +38,11 @@ def nothing_to_do(
     if _left_behind(folder, numbers) or (retry is not None and any(r.failed for r in records)):
         return None
     return done_already(manifest, records, folder, record.get("model") or {})
+
+
+def _wording(manifest: dict[str, Any]) -> dict[str, Any]:
+    """All that it says but the limit: that is settled with the plan."""
+    return {**manifest, "input": {**manifest.get("input", {}), "limit": None}}
 
 
 def _left_behind(folder: OutputFolder, numbers: Collection[int]) -> bool:

@@ -64,10 +64,6 @@ class RunRecord:
             return {}
         return record if isinstance(record, dict) else {}
 
-    @staticmethod
-    def digest_of(manifest: Manifest) -> str:
-        return digest(manifest.model_dump(mode="json"))
-
     def _state(self, state: State, ledger: Ledger) -> State:
         """A shard that has finished says so of the job when the others have, too."""
         current = sum(record.making == self.making.id for record in ledger.records.values())

@@ -118,6 +118,18 @@ def test_a_higher_limit_and_a_lower_one(manifest_file: Write) -> None:
         go(path, limit=6)
 
 
+def test_a_limit_beyond_the_end_leaves_nothing_to_load(manifest_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_parquet(Path("rows.parquet"), [png()] * 5)
+    path = manifest_file(tasks=TASKS)
+    run(load_manifest(path), limit=20)
+    monkeypatch.setattr("photon.job.run.open_engine", lambda *_: pytest.fail("a model was loaded for nothing"))
+    for limit in (None, 20, 5):
+        summary = run(load_manifest(path), limit=limit)
+        assert (summary.rows, summary.new_rows, summary.state) == (5, 0, "finished")
+    with pytest.raises(pytest.fail.Exception):
+        run(load_manifest(manifest_file(tasks=TASKS, input="{parquet: rows.parquet, id: name, keep: [subject]}")))
+
+
 def test_a_changed_task_alone_is_asked_again(manifest_file: Write) -> None:
     write_parquet(Path("rows.parquet"), [png()] * 9 + [None])
     errors = "{max_failure_rate: 1}"
