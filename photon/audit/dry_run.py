@@ -65,9 +65,7 @@ class DryRun:
             f"{self.failed:,} failed ({budget} the budget of {self.max_failure_rate:.2%}); nothing was written"
         ]
         width = max((len(code.code) for code in self.codes), default=0)
-        lines += [
-            f"  {code.code:<{width}}  {code.count:>6,}  first: row {code.row_id}: {code.message}" for code in self.codes
-        ]
+        lines += [f"  {code.code:<{width}}  {code.count:>6,}  {code.first}" for code in self.codes]
         for task, prompts in self.prompts.items():
             lines.append(f"{task}: {' · '.join(prompts) if prompts else 'asks without a prompt'}")
         return "\n".join(lines)

@@ -32,13 +32,21 @@ from photon.cli import bench as bench
 
 # isort: on
 from photon.cli.app import app as app
+from photon.cli.lasting import lasting_stderr
 from photon.cli.log import PROGRAM, set_up_log
 from photon.cli.tell import INTERRUPTED, complain
 
 
 def main() -> None:
     """The console script."""
+    with lasting_stderr():
+        code = _run()
+    sys.exit(code)
+
+
+def _run() -> int:
     set_up_log(quiet=True)  # for commands that do not ask how much to say
+    code: int
     try:
         code = app(prog_name=PROGRAM, standalone_mode=False)
     except typer.Abort:
@@ -50,7 +58,7 @@ def main() -> None:
             raise
         _tell_usage(error, str(error.format_message()))
         code = getattr(error, "exit_code", 2)
-    sys.exit(code)
+    return code or 0
 
 
 def _tell_usage(error: Exception, message: str) -> None:

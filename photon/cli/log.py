@@ -60,7 +60,10 @@ class BarFriendlyHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         from tqdm import tqdm
 
-        tqdm.write(self.format(record), file=sys.stderr)
+        try:
+            tqdm.write(self.format(record), file=sys.stderr)
+        except Exception:  # as every handler does: what is logged about must not fail for it
+            self.handleError(record)
 
 
 class Words(logging.Formatter):

@@ -140,12 +140,19 @@ def _walk(root: str, folder: str, above: tuple[tuple[int, int], ...], left_out: 
         name = os.path.join(folder, entry.name)
         if entry.name.startswith("."):
             left_out["hidden"] += 1
-        elif entry.is_dir():
+        elif _is_folder(entry):
             yield from _walk(root, name, (*above, me), left_out)
         elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:
             yield name  # a link that leads nowhere too: the row will say that it is missing
         else:
             left_out["not named as a picture"] += 1
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself: not a folder, and if it is named as a picture, the row will say what it is
+        return False
 
 
 def _stamp(picture: str) -> Stamp | None:

@@ -46,9 +46,8 @@ class Parquet:
     def __init__(self, path: Path, plan: Plan) -> None:
         self._plan, self._columns = plan, _columns(plan)
         schema = plan.output.schema
-        fields = [_with_pixels(schema.field(name), plan) for name in self._columns if name != _SPLIT]
-        if _SPLIT in self._columns:
-            fields.insert(1, pa.field(_SPLIT, pa.string()))
+        ours = {_SPLIT: pa.field(_SPLIT, pa.string())} if plan.parts else {}  # else one of the run's
+        fields = [ours.get(name) or _with_pixels(schema.field(name), plan) for name in self._columns]
         features = {name: value for name, value in features_of(schema).items() if name in plan.output.kept}
         self._table = Table(path, with_features(pa.schema(fields), features), _GROUP_ROWS)
 

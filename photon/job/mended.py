@@ -1,4 +1,4 @@
-"""Pictures of a folder that were put right under their old names: which may be asked about as they are now."""
+"""Pictures of a folder that were touched, or put right under their old names: which of them a plan takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from photon.data.folder import shown_name
 from photon.data.part_file import batches, opened
-from photon.data.writer import part_name
+from photon.data.writer import digest_of, part_name
 from photon.job.outcome import Cells
 from photon.job.recall import OPEN_FOLDER
 from photon.plan.plan import Plan
@@ -15,10 +15,10 @@ from photon.plan.plan import Plan
 
 class Mended:
     """Holds a picture that has changed against what is on disk of its row: the new one may take the place of the old
-    one where no answer about that would stay.
+    one where no answer about another picture would stay.
 
-    That is so for a row that is still to be asked, and for one that failed in all its tasks and is asked again:
-    ``retry`` as for ``Recall``.
+    That is so where it has the bytes that the row was answered about (somebody copied it), for a row that is still to
+    be asked, and for one that failed in all its tasks and is asked again: ``retry`` as for ``Recall``.
     """
 
     def __init__(self, root: Path, plan: Plan, retry: Collection[str] | None) -> None:
@@ -34,8 +34,9 @@ class Mended:
             return False
         if plan.rows is not None and number >= plan.rows:  # left out by a limit: the number is the row's place
             return True
-        file = shown_name(plan.units[number].path)
-        return all(self._is_asked_anew(row) for row in self._rows_of(number) if row["source"]["file"] == file)
+        path = plan.units[number].path
+        rows = [row for row in self._rows_of(number) if row["source"]["file"] == shown_name(path)]
+        return all(_is_about(row, path) or self._is_asked_anew(row) for row in rows)
 
     def _rows_of(self, number: int) -> list[Cells]:
         """Those on disk of the chunk that it is in; of several in one chunk, read once."""
@@ -54,3 +55,11 @@ class Mended:
             return False
         answers = (value for value in row.values() if isinstance(value, dict) and "task_fp" in value)
         return not any(answer["status"] == "ok" for answer in answers)
+
+
+def _is_about(row: Cells, path: str) -> bool:
+    """Whether it is the very file that the row is about."""
+    try:
+        return row["image"] is not None and row["image"]["sha256"] == digest_of(Path(path))
+    except OSError:
+        return False

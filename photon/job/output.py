@@ -17,16 +17,18 @@ from typing import Any
 import pyarrow as pa
 
 from photon.data.part_file import batches, count_rows, opened
-from photon.data.writer import part_number
+from photon.data.writer import part_name, part_number
 from photon.errors import InputError, UsageError
 from photon.job.asked import AskedTask, tasks_of
 from photon.manifest.rules import RESULT_COLUMNS
+from photon.plan.ledger import Ledger
 from photon.plan.plan import Plan
 from photon.plan.plan_file import read_plan
 
 
 class RunOutput:
-    """``root`` as a manifest's output.dir names it. Raises ``UsageError`` where no run left its results there."""
+    """``root`` as a manifest's output.dir names it. Raises ``UsageError`` where no run left its results there,
+    ``InputError`` where a part is gone that it wrote."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser()
@@ -37,6 +39,18 @@ class RunOutput:
         self._parts = [path for _, path in self._numbered]
         if not self._parts:
             raise UsageError(f"{self.root / 'data'} holds no part files; let the run write some rows first")
+        self._check_complete()
+
+    def _check_complete(self) -> None:
+        """What a run noted as written has to be there: rows must not go missing on the way to somebody else."""
+        there = {number for number, _ in self._numbered}
+        noted = Ledger.read(self.root).records
+        if gone := [number for number, record in sorted(noted.items()) if record.rows and number not in there]:
+            more = f" (and {len(gone) - 1:,} more)" if len(gone) > 1 else ""
+            raise InputError(
+                f"{self.root / 'data' / part_name(gone[0])}{more} is gone, though the run wrote it; "
+                "the run command does its rows again"
+            )
 
     @property
     def is_running(self) -> bool:

@@ -77,9 +77,7 @@ class Summary:
         lines = [f"{self.rows:,} rows: {self.ok:,} ok, {self.failed:,} failed{self._verdict()}"]
         lines += self._earlier()
         width = max((len(code.code) for code in self.codes), default=0)
-        lines += [
-            f"  {code.code:<{width}}  {code.count:>6,}  first: row {code.row_id}: {code.message}" for code in self.codes
-        ]
+        lines += [f"  {code.code:<{width}}  {code.count:>6,}  {code.first}" for code in self.codes]
         if self.odd_orientations:
             lines.append(f"{self.odd_orientations:,} pictures with an EXIF orientation that is none, taken as stored")
         lines.append(

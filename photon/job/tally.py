@@ -13,12 +13,18 @@ log = logging.getLogger("photon.job")
 
 @dataclass(slots=True)
 class CodeCount:
-    """How often rows failed with ``code``. ``row_id`` and ``message`` are the first such row's."""
+    """How often rows failed with ``code``. ``row_id`` and ``message`` are the first such row's; without an id the
+    message tells where to look."""
 
     code: str
     count: int
     row_id: str
     message: str
+
+    @property
+    def first(self) -> str:
+        """The example, for a person."""
+        return f"first: row {self.row_id}: {self.message}" if self.row_id else self.message
 
 
 @dataclass(slots=True)

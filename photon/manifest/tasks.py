@@ -19,6 +19,8 @@ _NAME = re.compile(r"[\w-]+")
 
 
 def _parses(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank, and nothing would be asked; write what to ask")
     Template.parse(text)
     return text
 

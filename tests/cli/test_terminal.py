@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pty
+import shlex
 import struct
 import subprocess
 import sys
@@ -229,3 +230,17 @@ def test_run_takes_and_records_what_was_set(photon_batch: Run) -> None:
 def test_schema(photon_batch: Run) -> None:
     assert json.loads(photon_batch("schema").stdout)["properties"].keys() >= {"input", "model", "tasks", "output"}
     assert photon_batch("schema", "--markdown").stdout.startswith("### At the top\n")
+
+
+@pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full", "2>&1 >/dev/null | head -1"])
+def test_a_run_outlives_whoever_reads_its_log(manifest_file: Write, closing: str) -> None:
+    """Neither the run nor a row pays for it: broken pictures are told in lines that nobody gets."""
+    write_parquet(Path("rows.parquet"), [png(), b"broken", None, png()])
+    path = manifest_file(errors="{max_failure_rate: 1}")
+    words = [*COMMAND, "run", str(path), "--json"]
+    script = f"set -o pipefail; {shlex.join(words)} {closing}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(Path("out/run.json").read_text())
+    assert (record["state"], record["counts"]["ok"], record["counts"]["failed"]) == ("finished", 2, 2)
+    assert not Path("out/crash").exists()

@@ -96,3 +96,10 @@ def test_wrong_folders(tmp_path):
         FolderSource([str(tmp_path)], columns=["label"])
     with pytest.raises(UsageError, match="column 'folder' of a folder holds no pictures"):
         FolderSource([str(tmp_path)], image="folder")
+
+
+def test_links_to_themselves(tmp_path):
+    fill(tmp_path, ["a.png"])
+    (tmp_path / "b.png").symlink_to("b.png")
+    (tmp_path / "c").symlink_to("c")
+    assert [row.ref.file for row in FolderSource([str(tmp_path)]).rows()] == [f"{tmp_path}/a.png", f"{tmp_path}/b.png"]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
@@ -27,6 +28,7 @@ from photon.job.run import run as run_job
 from photon.manifest.load import load_manifest
 from tests.evaluate.outputs import CAPTION, DETECT, POINT, failed, found, spot
 from tests.export.runs import ALL, encoded, red_found, write_parquet_run, write_run
+from tests.job.inputs import write_parquet
 
 FILE = encoded(form="PNG")
 BOX = (0.25, 0.25, 0.75, 0.75)
@@ -368,3 +370,13 @@ def test_names_that_a_format_has_of_its_own(workplace: Path) -> None:
         export("fiftyone")
     with pytest.raises(UsageError, match="the data set has a column objects of its own"):
         export("hf")
+
+
+def test_a_column_of_the_input_that_is_called_split(manifest_file: Callable[..., Path]) -> None:
+    """It is as it was, whatever its type; only --split would need its name."""
+    write_parquet(Path("rows.parquet"), [FILE] * 3, split=[7, None, 9])
+    run_job(load_manifest(manifest_file(input="{parquet: rows.parquet, id: name, keep: [split]}")))
+    export("parquet")
+    assert pq.read_table("made")["split"].to_pylist() == [7, None, 9]
+    with pytest.raises(UsageError, match="a column split of its own"):
+        write_export(Path("out"), "parquet", Path("x"), ExportOptions(splits=Splits.parse("a=0.5,b=0.5")))

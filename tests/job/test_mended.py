@@ -81,6 +81,17 @@ def test_a_picture_with_an_answer_stays(manifest: Manifest) -> None:
     assert [row["status"] for row in rows()].count("failed") == 2
 
 
+def test_a_copy_of_the_same_picture_is_no_other(manifest: Manifest) -> None:
+    run(manifest)
+    before = rows()
+    for n in (0, 5, 9):
+        put(f"{n}.png", picture(n))
+    again = run(manifest)
+    assert (again.requests, again.rows) == (0, 10)
+    assert rows() == before
+    assert verify(Path("out")).exit_code == 0
+
+
 def test_a_picture_that_is_still_to_be_asked(manifest: Manifest) -> None:
     """Beyond what a first run was limited to, there is no answer that could mix."""
     run(manifest, limit=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,16 @@ def _field(request: Request, said: Any) -> dict[str, Any]:
         return {"text": "no" if said is None else said}
     mine = [found for found in said or () if found.label == request.prompt]
     return {"objects" if request.skill == "detect" else "points": mine}
+
+
+def take_back(*chunks: int) -> None:
+    """As if these chunks of the run in ``out`` were still to be done."""
+    for number in chunks:
+        Path(f"out/data/part-{number:06}.arrow").unlink()
+    for ledger in Path("out/ledger").iterdir():
+        lines = ledger.read_text(encoding="utf-8").splitlines(keepends=True)
+        left = [line for line in lines if json.loads(line).get("chunk") not in chunks]
+        ledger.write_text("".join(left), encoding="utf-8")
 
 
 def box(label: str, *corners: float, score: float = 0.75) -> Box:

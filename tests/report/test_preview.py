@@ -22,7 +22,7 @@ from photon.report.draw import COLOURS
 from photon.report.preview import PreviewOptions, write_preview
 from photon.report.sheet import CELL, Cell
 from tests.job.inputs import write_parquet
-from tests.report.runs import TASKS, box, encoded, is_colour, pixels, plain, point, shade, told_run
+from tests.report.runs import TASKS, box, encoded, is_colour, pixels, plain, point, shade, take_back, told_run
 
 Write = Callable[..., Path]
 RED, GREY = (255, 0, 0), (217, 217, 214)
@@ -217,7 +217,7 @@ def test_tasks_and_scores(manifest_file: Write, cells: list[Cell]) -> None:
 
 @pytest.mark.usefixtures("ran")
 def test_a_run_that_is_going_on(cells: list[Cell]) -> None:
-    Path("out/data/part-000000.arrow").unlink()
+    take_back(0)
     record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
     Path("out/run.json").write_text(json.dumps({**record, "state": "running"}), encoding="utf-8")
     done = preview("--rows", "2")

@@ -20,7 +20,7 @@ from photon.job.folder import OutputFolder, is_report
 from photon.report import report as module
 from photon.report.report import ReportOptions, write_report
 from tests.job.inputs import write_parquet
-from tests.report.runs import TASKS, box, encoded, plain, point, told_run
+from tests.report.runs import TASKS, box, encoded, plain, point, take_back, told_run
 from tests.report.test_markup import NASTY, Reader
 
 Write = Callable[..., Path]
@@ -184,7 +184,7 @@ def test_user_data_stays_text(manifest_file: Write, nasty: str) -> None:
 @pytest.mark.usefixtures("ran")
 def test_a_run_that_is_going_on() -> None:
     """It is told as far as it has come, from parts that are whole."""
-    Path("out/data/part-000000.arrow").unlink()
+    take_back(0)
     record = json.loads(Path("out/run.json").read_text(encoding="utf-8"))
     changed = {**record, "state": "running", "wall_time_s": 0.0, "engine": None, "counts": {}}
     Path("out/run.json").write_text(json.dumps(changed), encoding="utf-8")

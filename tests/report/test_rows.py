@@ -22,7 +22,7 @@ from photon.job.sources import open_source
 from photon.report import rows as module
 from photon.report.rows import sample, shown_rows
 from tests.job.inputs import write_parquet
-from tests.report.runs import TASKS, encoded, plain, shade, told_run
+from tests.report.runs import TASKS, encoded, plain, shade, take_back, told_run
 
 Write = Callable[..., Path]
 
@@ -81,8 +81,7 @@ def test_rows_and_pictures_go_together(positions: Sequence[int]) -> None:
 @pytest.mark.parametrize("left", [(0, 2), (0, 1), (0, 1, 2), (1,)])
 def test_a_run_that_is_going_on(left: tuple[int, ...]) -> None:
     """Some chunks are not there yet. No chunk crosses the end of a file: they hold four, two and four rows."""
-    for number in {0, 1, 2} - {*left}:
-        Path(f"out/data/part-{number:06}.arrow").unlink()
+    take_back(*{0, 1, 2} - {*left})
     chunks = [range(4), range(4, 6), range(6, 10)]
     numbers = [n for chunk in left for n in chunks[chunk]]
     assert RunOutput(Path("out")).count() == len(numbers)
@@ -92,7 +91,9 @@ def test_a_run_that_is_going_on(left: tuple[int, ...]) -> None:
 def test_parts_in_the_order_of_their_numbers(manifest_file: Write) -> None:
     write_parquet(Path("rows.parquet"), [plain(0)] * 2)
     told_run(manifest_file(tasks=TASKS, output="{dir: out, chunk_rows: 1}"))
-    Path("out/data/part-000000.arrow").rename("out/data/part-1000000.arrow")
+    moved = Path("out/data/part-1000000.arrow")
+    moved.write_bytes(Path("out/data/part-000000.arrow").read_bytes())
+    take_back(0)
     output = RunOutput(Path("out"))
     assert [row["row_id"] for row in output.rows(["row_id"])] == ["row1", "row0"]
     with pytest.raises(InputError, match=r"part-1000000\.arrow is not in the plan"):
@@ -107,6 +108,15 @@ def test_rows_that_came_to_the_input_later(manifest_file: Write) -> None:
     write_parquet(Path("rows1.parquet"), [plain(n) for n in range(5, 8)], name=[f"row{n}" for n in range(5, 8)])
     told_run(path, fresh=False)
     assert seen(range(8)) == expected(range(8))
+
+
+def test_a_part_that_was_lost_is_noticed(manifest_file: Write) -> None:
+    write_parquet(Path("rows.parquet"), [plain(0)] * 4)
+    told_run(manifest_file(tasks=TASKS, output="{dir: out, chunk_rows: 1}"))
+    for number in (1, 2):
+        Path(f"out/data/part-{number:06}.arrow").unlink()
+    with pytest.raises(InputError, match=r"part-000001\.arrow \(and 1 more\) is gone, though the run wrote it"):
+        RunOutput(Path("out"))
 
 
 def test_only_what_is_wanted_is_read(manifest_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
