@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Any
 
@@ -14,6 +15,8 @@ from photon.job.summary import Summary, done_already
 from photon.manifest.manifest import Manifest
 from photon.plan.ledger import Ledger
 from photon.plan.shard import Shard
+
+log = logging.getLogger(__name__)
 
 
 def nothing_to_do(
@@ -38,6 +41,14 @@ def nothing_to_do(
     if _left_behind(folder, numbers) or (retry is not None and any(r.failed for r in records)):
         return None
     return done_already(manifest, records, folder, record.get("model") or {})
+
+
+def warn_of_idle_codes(folder: OutputFolder, retry: Collection[str] | None) -> None:
+    """A code that no row failed with may be a slip of the pen, or simply good news."""
+    failed = {code for record in Ledger.read(folder.root).records.values() for code in record.codes}
+    for code in sorted(set(retry or ()) - failed):
+        told = f"those that did have {', '.join(sorted(failed))}" if failed else "none has failed at all"
+        log.warning("no row failed with %s, so none is asked again for it; %s", code, told)
 
 
 def _wording(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from photon.engine.record import Listener
 from photon.engine.trace_file import TraceFile
 from photon.errors import DeviceMemoryError, EngineError, PhotonError, UsageError
 from photon.job.commit import Committer
-from photon.job.done import nothing_to_do
+from photon.job.done import nothing_to_do, warn_of_idle_codes
 from photon.job.engine import check_adapters, open_engine
 from photon.job.folder import OutputFolder
 from photon.job.job import Ending, Job
@@ -100,6 +100,7 @@ def run(
         raise UsageError("how many rows this input has is not known before it is read, so it cannot be sharded")
     if options.trace is not None:
         check_trace(options.trace, manifest, planned.source)
+    warn_of_idle_codes(folder, retry)
     if options.trace is None and (done := nothing_to_do(manifest, folder, planned, options.shard, retry)):
         return done
     with ExitStack() as stack:

@@ -81,6 +81,16 @@ def test_a_picture_with_an_answer_stays(manifest: Manifest) -> None:
     assert [row["status"] for row in rows()].count("failed") == 2
 
 
+def test_a_code_that_no_row_failed_with_is_told(manifest: Manifest, caplog: pytest.LogCaptureFixture) -> None:
+    run(manifest)
+    caplog.clear()
+    assert run(manifest, retry=["IMAGE_UNIDENTIFIED", "IMAGE_TRUNCATE"]).requests == 4
+    (told,) = (record.getMessage() for record in caplog.records if "no row failed with" in record.getMessage())
+    assert told == (
+        "no row failed with IMAGE_TRUNCATE, so none is asked again for it; those that did have IMAGE_UNIDENTIFIED"
+    )
+
+
 def test_a_copy_of_the_same_picture_is_no_other(manifest: Manifest) -> None:
     run(manifest)
     before = rows()
