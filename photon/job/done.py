@@ -45,8 +45,10 @@ def nothing_to_do(
 
 def warn_of_idle_codes(folder: OutputFolder, retry: Collection[str] | None) -> None:
     """A code that no row failed with may be a slip of the pen, or simply good news."""
+    if not retry:
+        return
     failed = {code for record in Ledger.read(folder.root).records.values() for code in record.codes}
-    for code in sorted(set(retry or ()) - failed):
+    for code in sorted(set(retry) - failed):
         told = f"those that did have {', '.join(sorted(failed))}" if failed else "none has failed at all"
         log.warning("no row failed with %s, so none is asked again for it; %s", code, told)
 
