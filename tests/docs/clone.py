@@ -1,10 +1,11 @@
 """From a clone and twelve pictures to a report, by nothing but the README's commands: what CI does on a bare machine.
 
-    python -m tests.docs.clone [--keep]
+    python -m tests.docs.clone [--keep] [--installed]
 
 copies this tree, puts twelve pictures into ``photos``, and types the README's commands into one shell, from
 ``make demo`` to the report. Prints what they print, and how long the way from the pictures to the report took.
-``--keep`` writes it to docs/transcripts/readme.txt, to be looked at, without what differs from run to run.
+``--keep`` writes it to docs/transcripts/readme.txt, to be looked at, without what differs from run to run. With
+``--installed`` the copy uses what this tree has installed in ``.venv``, which saves minutes.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def main() -> None:
         folder = Path(name) / "clone"
         copy(folder)
         put_photos(folder)
+        if "--installed" in sys.argv[1:]:
+            (folder / ".venv").symlink_to(ROOT / ".venv")
         printed, seconds = typed(folder)
         assert (folder / "outputs/cars/report.html").stat().st_size > 10_000
     print(f"from twelve pictures to a report: {seconds:.0f} s after installing")
