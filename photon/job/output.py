@@ -21,7 +21,7 @@ from photon.data.writer import part_name, part_number
 from photon.errors import InputError, UsageError
 from photon.job.asked import AskedTask, tasks_of
 from photon.manifest.rules import RESULT_COLUMNS
-from photon.plan.ledger import Ledger
+from photon.plan.ledger import Ledger, Record
 from photon.plan.plan import Plan
 from photon.plan.plan_file import read_plan
 
@@ -34,17 +34,17 @@ class RunOutput:
         self.root = root.expanduser()
         self.record = _record(self.root / "run.json")
         self.tasks: list[AskedTask] = tasks_of(self.record, str(self.root / "run.json"))
+        noted = Ledger.read(self.root).records  # before the parts: a run may be adding to both, in the other order
         named = ((part_number(path.name), path) for path in (self.root / "data").glob("part-*.arrow"))
         self._numbered = sorted((number, path) for number, path in named if number is not None)
         self._parts = [path for _, path in self._numbered]
         if not self._parts:
             raise UsageError(f"{self.root / 'data'} holds no part files; let the run write some rows first")
-        self._check_complete()
+        self._check_complete(noted)
 
-    def _check_complete(self) -> None:
+    def _check_complete(self, noted: Mapping[int, Record]) -> None:
         """What a run noted as written has to be there: rows must not go missing on the way to somebody else."""
         there = {number for number, _ in self._numbered}
-        noted = Ledger.read(self.root).records
         if gone := [number for number, record in sorted(noted.items()) if record.rows and number not in there]:
             more = f" (and {len(gone) - 1:,} more)" if len(gone) > 1 else ""
             raise InputError(
