@@ -20,7 +20,7 @@ from photon.job.planning import Planned, new_plan, open_plan
 from photon.job.questions import Asked, Questions, RequestId
 from photon.job.sources import open_source
 from photon.job.summary import OVER_BUDGET
-from photon.job.tally import CodeCount
+from photon.job.tally import CodeCount, code_lines
 from photon.manifest.manifest import Manifest
 
 #: Rows that are tried; fewer where each picture has to be fetched.
@@ -64,8 +64,7 @@ class DryRun:
             f"dry run: {self.sampled:,} of {rows} rows tried, {self.requests:,} requests filled: {self.ok:,} ok, "
             f"{self.failed:,} failed ({budget} the budget of {self.max_failure_rate:.2%}); nothing was written"
         ]
-        width = max((len(code.code) for code in self.codes), default=0)
-        lines += [f"  {code.code:<{width}}  {code.count:>6,}  {code.first}" for code in self.codes]
+        lines += code_lines(self.codes)
         for task, prompts in self.prompts.items():
             lines.append(f"{task}: {' · '.join(prompts) if prompts else 'asks without a prompt'}")
         return "\n".join(lines)

@@ -6,10 +6,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from photon.data.folder import shown_name
-from photon.data.part_file import batches, opened
-from photon.data.writer import digest_of, part_name
+from photon.data.writer import digest_of
 from photon.job.outcome import Cells
-from photon.job.recall import OPEN_FOLDER
+from photon.job.recall import rows_on_disk
 from photon.plan.plan import Plan
 
 
@@ -42,12 +41,7 @@ class Mended:
         """Those on disk of the chunk that it is in; of several in one chunk, read once."""
         chunk = self._plan.at(number).number
         if chunk != self._chunk:
-            self._chunk, self._rows = chunk, []
-            for folder in ("data", OPEN_FOLDER):
-                path = self._root / folder / part_name(chunk)
-                if path.exists():
-                    with opened(path) as reader:
-                        self._rows += [row for batch in batches(reader) for row in batch.to_pylist()]
+            self._chunk, self._rows = chunk, list(rows_on_disk(self._root, chunk))
         return self._rows
 
     def _is_asked_anew(self, row: Cells) -> bool:

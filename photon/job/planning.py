@@ -70,7 +70,7 @@ def open_plan(root: Path, manifest: Manifest, source: Source | None, retry: Coll
     if growth.spans:
         log.info("%s rows come to those that were planned", f"{growth.rows:,}")
     if growth.replaced:
-        log.info("%s pictures are others than were planned, and are asked about as they are", len(growth.replaced))
+        log.info("%s planned pictures were replaced since, and are taken as they are", f"{len(growth.replaced):,}")
     is_reworded = plan.reading != now
     if growth or is_reworded:
         plan = replace(growth.applied(plan), reading=now)

@@ -4,7 +4,7 @@ that are computed again. A task's answer counts again where its fingerprint is t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,16 +36,9 @@ class Recall:
     def of(self, chunk: int) -> dict[Position, Known]:
         """The known rows of a chunk, by where they stand. Of a row in both places, the unfinished part's is newer."""
         known: dict[Position, Known] = {}
-        for folder in ("data", OPEN_FOLDER):
-            path = self._root / folder / part_name(chunk)
-            if not path.exists():
-                continue
-            with opened(path) as reader:
-                for batch in batches(reader):
-                    for cells in batch.to_pylist():
-                        source = cells["source"]
-                        where = source["file"], source["row_group"], source["row"]
-                        known[where] = Known(cells, self._answers(cells))
+        for cells in rows_on_disk(self._root, chunk):
+            source = cells["source"]
+            known[source["file"], source["row_group"], source["row"]] = Known(cells, self._answers(cells))
         return known
 
     def _answers(self, cells: Cells) -> dict[str, dict[str, Any]]:
@@ -63,6 +56,16 @@ class Recall:
 
     def _is_retried(self, cells: Cells) -> bool:
         return not self._retry or cells["error_code"] in self._retry
+
+
+def rows_on_disk(root: Path, chunk: int) -> Iterator[Cells]:
+    """The rows of a chunk's part, and then those of its unfinished one. Raises ``InputError``."""
+    for folder in ("data", OPEN_FOLDER):
+        path = root / folder / part_name(chunk)
+        if path.exists():
+            with opened(path) as reader:
+                for batch in batches(reader):
+                    yield from batch.to_pylist()
 
 
 def position(ref: RowRef) -> Position:

@@ -49,9 +49,8 @@ class Stop:
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
             for number in (*_SIGNALS, signal.SIGALRM):
-                if (
-                    signal.getsignal(number) is not signal.SIG_IGN
-                ):  # as Ctrl-C is for what a shell has in its background
+                # Ctrl-C is ignored in what a shell has in its background, and stays so.
+                if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._handle)
         return self
 

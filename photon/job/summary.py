@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from photon.engine.statistics import Statistics
 from photon.job.folder import OutputFolder
-from photon.job.tally import CodeCount
+from photon.job.tally import CodeCount, code_lines
 from photon.manifest.manifest import Manifest
 from photon.plan.ledger import Counts, Record
 
@@ -76,8 +76,7 @@ class Summary:
         """The closing lines for a person, on a terminal so wide; None leaves lines as long as they are."""
         lines = [f"{self.rows:,} rows: {self.ok:,} ok, {self.failed:,} failed{self._verdict()}"]
         lines += self._earlier()
-        width = max((len(code.code) for code in self.codes), default=0)
-        lines += [f"  {code.code:<{width}}  {code.count:>6,}  {code.first}" for code in self.codes]
+        lines += code_lines(self.codes)
         if self.odd_orientations:
             lines.append(f"{self.odd_orientations:,} pictures with an EXIF orientation that is none, taken as stored")
         lines.append(

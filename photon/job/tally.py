@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from photon.job.outcome import Outcome
@@ -25,6 +26,12 @@ class CodeCount:
     def first(self) -> str:
         """The example, for a person."""
         return f"first: row {self.row_id}: {self.message}" if self.row_id else self.message
+
+
+def code_lines(codes: Sequence[CodeCount]) -> list[str]:
+    """A line for each, in columns."""
+    width = max((len(code.code) for code in codes), default=0)
+    return [f"  {code.code:<{width}}  {code.count:>6,}  {code.first}" for code in codes]
 
 
 @dataclass(slots=True)

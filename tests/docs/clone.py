@@ -23,8 +23,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from tests.docs.pages import ROOT, blocks, section, text_of
-from tests.docs.shell import masked, split
+from tests.docs.pages import ROOT, section, text_of
+from tests.docs.shell import commands_in, masked
 
 TRANSCRIPT = ROOT / "docs/transcripts/readme.txt"
 HEADING = "From a folder of photos to a report"
@@ -34,8 +34,7 @@ INSTALL = "make demo"
 def commands() -> Iterator[str]:
     """``make demo``, then those of the section."""
     yield INSTALL
-    for block in blocks(section(text_of("README.md"), HEADING), "sh"):
-        yield from split(block.text)
+    yield from commands_in(section(text_of("README.md"), HEADING))
 
 
 def copy(folder: Path) -> None:

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.docs.pages import ROOT, blocks, section, text_of
-from tests.docs.shell import masked, run, shown, split
+from tests.docs.pages import ROOT, section, text_of
+from tests.docs.shell import commands_in, masked, run, shown
 
 TRANSCRIPT = ROOT / "docs/transcripts/quickstart.txt"
 #: The sections whose commands are run: installing, and the real model, take gigabytes.
@@ -22,8 +22,7 @@ RUN = ("2. Twelve photos", "3. A manifest", "4. Four rows, then all", "5. Look a
 def commands() -> Iterator[str]:
     page = text_of("docs/quickstart.md")
     for heading in RUN:
-        for block in blocks(section(page, heading), "sh"):
-            yield from split(block.text)
+        yield from commands_in(section(page, heading))
 
 
 def transcript(folder: Path) -> str:

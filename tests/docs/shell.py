@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.docs.pages import blocks
+
 #: Lines that only some runs have, or that time alone decides.
 _LEFT_OUT = re.compile(
     r"photon-batch: (\d+ rows took|chunks of) .*|\d+ of \d+ images, .*|(device busy|[\d.]+ requests to an encoded) .*"
@@ -34,6 +36,12 @@ def split(text: str) -> Iterator[str]:
             command.append(next(lines))
         if command != [""]:
             yield "\n".join(command)
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """Of all shell blocks of a page, or of a part of one."""
+    for block in blocks(text, "sh"):
+        yield from split(block.text)
 
 
 def run(command: str, folder: Path, **variables: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs import clone
 from tests.docs.pages import NAMES, ROOT, blocks, text_of
-from tests.docs.shell import run, split
+from tests.docs.shell import commands_in, run
 
 #: Pages whose shell commands have a test of their own, and where that is.
 ELSEWHERE = {
@@ -65,8 +65,7 @@ PYTHON = [name for name in NAMES if blocks(text_of(name), "python") and name not
 
 
 def commands(page: str) -> Iterator[str]:
-    for block in blocks(text_of(page), "sh"):
-        yield from (command for command in split(block.text) if command not in NOT_RUN)
+    return (command for command in commands_in(text_of(page)) if command not in NOT_RUN)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +135,7 @@ def test_the_transcript_of_a_clone_is_of_the_readmes_commands() -> None:
 def test_every_page_with_commands_is_run_somewhere() -> None:
     for page, test in (ELSEWHERE | SNIPPETS_ELSEWHERE).items():
         assert os.path.basename(page) in (ROOT / test).read_text(encoding="utf-8"), (page, test)
-    everything = {command for page in SHELL for block in blocks(text_of(page), "sh") for command in split(block.text)}
+    everything = {command for page in SHELL for command in commands_in(text_of(page))}
     assert set(NOT_RUN) <= everything
     for why in (*NOT_RUN.values(), *NOT_EXECUTED.values()):
         assert all((ROOT / test).exists() for test in re.findall(r"tests/[\w/.]+\w", why)), why
