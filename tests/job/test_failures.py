@@ -76,7 +76,8 @@ def test_out_of_memory_halves_the_batch_once_and_remembers(
 ) -> None:
     write_parquet(Path("rows.parquet"), [png()] * 14)
     path = manifest_file(**TINY)
-    Fault(monkeypatch, 20, raising(DeviceMemoryError("the CUDA device is out of memory")))
+    # Early: how many forwards a run has hangs on how pictures fall into batches, and so on the moment.
+    Fault(monkeypatch, 8, raising(DeviceMemoryError("the CUDA device is out of memory")))
     summary = run(load_manifest(path))
     assert (summary.rows, summary.ok, summary.exit_code) == (14, 14, 0)
     assert (status()["max_batch"], status()["state"]) == (2, "finished")
