@@ -30,8 +30,13 @@ def cells_of(batches: Iterator[pa.RecordBatch], columns: Sequence[str], first: i
 
 
 def _values(array: pa.Array) -> Iterable[object]:
-    """Plain values all at once, which is much quicker; pictures one by one, as they are asked for."""
-    if pat.is_primitive(array.type) or pat.is_string(array.type):
+    """Plain values all at once, which is much quicker; what may be large one by one, as they are asked for."""
+    kind = array.type
+    if pat.is_binary(kind) or pat.is_large_binary(kind):
+        return _bytes(array)
+    if pat.is_struct(kind) and 0 < len({field.name for field in kind}) == kind.num_fields:
+        return _structs(array)
+    if pat.is_primitive(kind) or pat.is_string(kind):
         try:
             return array.to_pylist()  # type: ignore[no-any-return]
         except MemoryError:
@@ -39,6 +44,23 @@ def _values(array: pa.Array) -> Iterable[object]:
         except Exception:  # one of them cannot be read: which, and why, is found out below
             pass
     return (_value(array, n) for n in range(len(array)))
+
+
+def _bytes(array: pa.Array) -> Iterator[bytes | None]:
+    """Taken from Arrow's own memory: its scalars hold a copy, and their Python value is a second one."""
+    _, offsets, data = array.buffers()
+    end, size = array.offset + len(array), 4 if pat.is_binary(array.type) else 8
+    at = memoryview(offsets)[: size * (end + 1)].cast("i" if size == 4 else "q")
+    held = memoryview(data or b"")
+    for n, valid in enumerate(array.is_valid().to_pylist(), array.offset):
+        yield bytes(held[at[n] : at[n + 1]]) if valid else None
+
+
+def _structs(array: pa.Array) -> Iterator[object]:
+    names = [field.name for field in array.type]
+    for valid, *values in zip(array.is_valid().to_pylist(), *map(_values, array.flatten()), strict=True):
+        bad = next((value for value in values if isinstance(value, Unreadable)), None)
+        yield (bad or dict(zip(names, values, strict=True))) if valid else None
 
 
 def _value(array: pa.Array, n: int) -> object:

@@ -9,6 +9,7 @@ from photon.data.cells import cells_of
 from photon.data.refused import Unreadable
 
 ROWS = 90
+NESTED = pa.struct({"at": pa.struct({"time": pa.timestamp("s")})})
 #: Of each kind, three values and how many of them Python cannot hold.
 KINDS: dict[str, tuple[list[object], pa.DataType, int]] = {
     "integers": ([1, None, 2**64 - 1], pa.uint64(), 0),
@@ -21,7 +22,17 @@ KINDS: dict[str, tuple[list[object], pa.DataType, int]] = {
     "nothing": ([None, None, None], pa.null(), 0),
     "lists": ([[1], None, []], pa.list_(pa.int8()), 0),
     "pictures": ([b"a", None, b""], pa.binary(), 0),
+    "large pictures": ([b"a", None, b"bc"], pa.large_binary(), 0),
+    "no pictures": ([None, None, None], pa.binary(), 0),
+    "views": ([b"a", None, b"more than twelve bytes"], pa.binary_view(), 0),
     "structs": ([{"bytes": b"a"}, None, {"bytes": None}], pa.struct({"bytes": pa.binary()}), 0),
+    "pictures and paths": (
+        [{"bytes": b"a", "path": "b"}, None, {"bytes": None, "path": "c"}],
+        pa.struct({"bytes": pa.large_binary(), "path": pa.string()}),
+        0,
+    ),
+    "structs of times": ([{"at": {"time": 1}}, None, {"at": {"time": 2**62}}], NESTED, 1),
+    "empty structs": ([{}, None, {}], pa.struct([]), 0),
 }
 BATCH = pa.table({name: pa.array(values * (ROWS // 3), kind) for name, (values, kind, _) in KINDS.items()})
 
