@@ -35,30 +35,35 @@ class PointCell(TypedDict):
 
 
 def clip_box(box: Box) -> ObjectCell:
-    raw = (box.x_min, box.y_min, box.x_max, box.y_max)
-    x_min, y_min, x_max, y_max = inside = tuple(map(_clamp, raw))
+    x_min, y_min, x_max, y_max, label, score, score_exist, score_loc = box
+    clipped = False
+    if not (0.0 < x_min < 1.0 and 0.0 < y_min < 1.0 and 0.0 < x_max < 1.0 and 0.0 < y_max < 1.0):
+        raw = (x_min, y_min, x_max, y_max)
+        x_min, y_min, x_max, y_max = inside = tuple(map(_clamp, raw))
+        clipped = inside != raw
     # Written out, as below: a call with keywords takes three times as long, and there are many boxes.
     return {
-        "label": box.label,
+        "label": label,
         "x_min": x_min,
         "y_min": y_min,
         "x_max": x_max,
         "y_max": y_max,
-        "score": box.score,
-        "score_exist": box.score_exist,
-        "score_loc": box.score_loc,
-        "clipped": inside != raw,
+        "score": score,
+        "score_exist": score_exist,
+        "score_loc": score_loc,
+        "clipped": clipped,
     }
 
 
 def clip_point(point: Point) -> PointCell:
+    x, y, label, score, score_exist, score_loc = point
     return {
-        "label": point.label,
-        "x": _clamp(point.x),
-        "y": _clamp(point.y),
-        "score": point.score,
-        "score_exist": point.score_exist,
-        "score_loc": point.score_loc,
+        "label": label,
+        "x": _clamp(x),
+        "y": _clamp(y),
+        "score": score,
+        "score_exist": score_exist,
+        "score_loc": score_loc,
     }
 
 

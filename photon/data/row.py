@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -13,8 +13,7 @@ from photon.data.refused import Refused
 from photon.data.unit import Unit
 
 
-@dataclass(frozen=True, slots=True)
-class RowRef:
+class RowRef(NamedTuple):
     """Where a row stands: ``row`` counts from 0 inside ``row_group`` (a Parquet row group or an Arrow batch).
 
     A tar is one group; a picture in a folder is a file with one row.
@@ -30,7 +29,7 @@ class RowRef:
         return f"{self.file}:{self.row_group}:{self.row}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
     """One input row. ``index`` is its position in plan order, from 0 over the whole input.
 

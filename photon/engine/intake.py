@@ -32,6 +32,7 @@ class Prepared:
     ready: bool = False
     when: float = 0.0
     undelivered: int = 0
+    encoded_bytes: int = 0
 
     def take_content(self) -> Any:
         """The content, once: whoever takes it has to let go of it."""
@@ -64,7 +65,9 @@ class Intake:
         """
         self._prepare, self._script = prepare, script
         self._budget, self._max_ahead = budget, max_ahead
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)  # what the engine waits for
+        self._left = threading.Condition(self._lock)  # what the feeder waits for
         self._ready: deque[Arrival] = deque()
         self._pictures: dict[int, Prepared] = {}
         self._waiting: dict[Prepared, list[Arrival]] = {}
@@ -91,7 +94,7 @@ class Intake:
         ``timeout`` seconds."""
         with self._lock:
             if wait:
-                self._lock.wait_for(lambda: self._ready or self._drained or self._error is not None, timeout)
+                self._arrived.wait_for(lambda: self._ready or self._drained or self._error is not None, timeout)
             if self._error is not None:
                 raise self._error
             arrivals = list(self._ready)
@@ -123,29 +126,35 @@ class Intake:
             coming = (arrival for arrivals in (self._ready, *self._waiting.values()) for arrival in arrivals)
             return self._pulled is request or any(arrival.request is request for arrival in coming)
 
-    def finished(self) -> None:
-        """A request has been answered; another may come in."""
+    def finished(self, prepared: Prepared | None = None) -> None:
+        """A request has been answered; another may come in. The engine holds nothing of ``prepared`` any more."""
         with self._lock:
             self._inside -= 1
-            self._lock.notify_all()
+            if prepared is not None:
+                self._forget(prepared)
+            self._left.notify()
 
     def forget(self, prepared: Prepared) -> bool:
         """The engine holds nothing of this picture any more. False if a request for it has come in meanwhile."""
         with self._lock:
-            if prepared.undelivered:
-                return False
-            if self._pictures.get(id(prepared.image)) is prepared:  # not one that was made for it since
-                del self._pictures[id(prepared.image)]
-                self._charged -= _encoded_bytes(prepared.image)
-                self._lock.notify_all()
-            return True
+            gone = self._forget(prepared)
+            self._left.notify()
+            return gone
+
+    def _forget(self, prepared: Prepared) -> bool:
+        if prepared.undelivered:
+            return False
+        if self._pictures.get(id(prepared.image)) is prepared:  # not one that was made for it since
+            del self._pictures[id(prepared.image)]
+            self._charged -= prepared.encoded_bytes
+        return True
 
     def close(self, *, wait: bool = True) -> None:
         """Stop pulling and preparing. With ``wait``, waits for pictures that are being prepared; never for the caller's
         iterable."""
         with self._lock:
             self._closed = True
-            self._lock.notify_all()
+            self._left.notify()
         for _ in self._workers:
             self._to_prepare.put(None)
         for worker in self._workers if wait else ():
@@ -163,7 +172,7 @@ class Intake:
         finally:
             with self._lock:
                 self._fed = True
-                self._lock.notify_all()
+                self._arrived.notify()
 
     def _take(self, request: Request) -> bool:
         submitted = time.monotonic()
@@ -174,24 +183,25 @@ class Intake:
         with self._lock:
             self._pulled = request
             while not self._closed and not self._room(request.image):
-                self._lock.wait()
+                self._left.wait()
             self._pulled = None
             if self._closed:
                 return False
             self._inside += 1
             if request.image is None:
                 self._ready.append(Arrival(request, script, None, submitted, failure))
-                self._lock.notify_all()
+                self._arrived.notify()
                 return True
             prepared = self._pictures.get(id(request.image))
             if fresh := prepared is None:
                 prepared = self._pictures[id(request.image)] = Prepared(request.image)
-                self._charged += _encoded_bytes(request.image)
+                prepared.encoded_bytes = _encoded_bytes(request.image)
+                self._charged += prepared.encoded_bytes
             prepared.undelivered += 1
             arrival = Arrival(request, script, prepared, submitted, failure)
             if prepared.ready:
                 self._ready.append(arrival)
-                self._lock.notify_all()
+                self._arrived.notify()
             else:
                 self._waiting.setdefault(prepared, []).append(arrival)
             if fresh:
@@ -222,12 +232,12 @@ class Intake:
         with self._lock:
             prepared.ready, prepared.when = True, time.monotonic()
             self._ready.extend(self._waiting.pop(prepared))
-            self._lock.notify_all()
+            self._arrived.notify()
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             self._error = self._error or error
-            self._lock.notify_all()
+            self._arrived.notify()
 
 
 def _encoded_bytes(image: Image) -> int:

@@ -39,9 +39,7 @@ class NullEngine:
             while not intake.exhausted:
                 for arrival in intake.poll(wait=True):
                     result = _answer(arrival)
-                    if arrival.prepared is not None:
-                        intake.forget(arrival.prepared)
-                    intake.finished()
+                    intake.finished(arrival.prepared)
                     yield result
         finally:
             intake.close()

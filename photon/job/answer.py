@@ -16,13 +16,14 @@ _CUT_SHORT = ("max_objects", "length")
 
 def merged_answer(task: Task, results: Sequence[Result], task_fp: str) -> dict[str, Any]:
     """The answer of a task all of whose requests succeeded, in the order of its prompts. Nothing found is ``[]``."""
-    reasons = {result.finish_reason for result in results}
+    reasons = [result.finish_reason for result in results]
+    reason = reasons[0] if len(reasons) == 1 else next((reason for reason in _GRAVEST if reason in reasons), None)
     cells: dict[str, Any] = {
         "status": "ok",
         "error_code": None,
-        "finish_reason": next((reason for reason in _GRAVEST if reason in reasons), None),
-        "n_tokens": sum(result.n_tokens for result in results),
-        "truncated": any(reason in reasons for reason in _CUT_SHORT),
+        "finish_reason": reason,
+        "n_tokens": sum([result.n_tokens for result in results]),
+        "truncated": reason in _CUT_SHORT,
         "task_fp": task_fp,
     }
     if task.kind == "objects":

@@ -43,7 +43,8 @@ class Flow:
         self._progress = progress
         self._suspects = suspects or Suspects()
         self._is_lost = is_lost
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._settled = threading.Condition(self._lock)  # no row is in flight, or the flow was stopped
         self._stopped = self._held = False
         self._read = False  # to the end
 
@@ -56,7 +57,7 @@ class Flow:
             if alone and not self._all_answered():
                 return
             asked = self._ask(planned)
-            with self._changed:
+            with self._lock:
                 if self._stopped:
                     return
                 self._deliver(self._assembler.open(planned.row, planned.place, asked))
@@ -68,10 +69,11 @@ class Flow:
 
     def take(self, result: Result) -> None:
         """Takes in one answer. Raises ``OutputError`` when an earlier chunk could not be written."""
-        with self._changed:
+        with self._lock:
             self._tally.requests += 1
             self._deliver(self._assembler.take(result))
-            self._changed.notify_all()
+            if not self._assembler.waiting:
+                self._settled.notify_all()
 
     def hold(self) -> None:
         """No further row is taken in; what was asked may still be answered. Can be called from a signal handler."""
@@ -84,7 +86,7 @@ class Flow:
 
     def finish(self) -> None:
         """The engine has ended. Raises ``EngineError`` when rows are still unanswered, or unread and not held."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
             if self._assembler.waiting:
                 raise EngineError(f"the engine ended and left {self._assembler.waiting} rows unanswered")
@@ -93,9 +95,9 @@ class Flow:
 
     def stop(self) -> None:
         """Nothing more is read or delivered."""
-        with self._changed:
+        with self._lock:
             self._stopped = self._held = True
-            self._changed.notify_all()
+            self._settled.notify_all()
 
     @property
     def unanswered(self) -> list[tuple[int, str]]:
@@ -104,7 +106,7 @@ class Flow:
 
     def unfinished(self) -> list[tuple[Chunk, list[Outcome]]]:
         """The finished rows of chunks that are not whole, given away."""
-        with self._changed:
+        with self._lock:
             return self._chunks.unfinished()
 
     def _ask(self, planned: PlannedRow) -> Asked:
@@ -117,8 +119,8 @@ class Flow:
 
     def _all_answered(self) -> bool:
         """Waits until no row is in flight. False when the flow was stopped."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or not self._assembler.waiting)
+        with self._lock:
+            self._settled.wait_for(lambda: self._stopped or not self._assembler.waiting)
             return not self._stopped
 
     def _deliver(self, outcome: Outcome | None) -> None:

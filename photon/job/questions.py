@@ -32,22 +32,20 @@ class Questions:
     """Turns rows into requests. All requests of a row share its one ``Image``."""
 
     def __init__(self, tasks: Sequence[Task], seed: int) -> None:
-        self._tasks = [(task, task.templates, task.settings()) for task in tasks]
+        self._tasks = [(number, task, task.templates, task.settings()) for number, task in enumerate(tasks)]
         self._seed = seed
 
     def about(self, row: Row, place: int, known: Known | None = None) -> Asked:
         """``place``: the row's in the plan. Tasks whose answer is ``known`` are not asked. A task whose prompt lacks a
         value fails whole: half a list of objects would pass for the whole one."""
         asked = Asked(known=known)
-        left = [task for task, _, _ in self._tasks if known is None or task.name not in known.answers]
+        left = self._tasks if known is None else [task for task in self._tasks if task[1].name not in known.answers]
         if not left:
             return asked
-        if row.image is None or row.failure is not None:
-            asked.failed = row.failure or _NO_IMAGE
+        if row.image is None or (failure := row.failure) is not None:
+            asked.failed = _NO_IMAGE if row.image is None else failure
             return asked
-        for number, (task, templates, settings) in enumerate(self._tasks):
-            if task not in left:
-                continue
+        for number, task, templates, settings in left:
             try:
                 prompts = [None if template is None else template.fill(row.columns) for template in templates]
             except RowError as error:

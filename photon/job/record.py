@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import os
@@ -108,6 +109,7 @@ class RunRecord:
         }
 
 
+@functools.cache  # to find it out takes a millisecond
 def version(package: str) -> str | None:
     """The installed version, None when the package is not installed."""
     try:

@@ -1,6 +1,5 @@
 """The result schema: names, types, features, and the round trip through every reader that users have."""
 
-import dataclasses
 import json
 
 import datasets
@@ -29,8 +28,8 @@ def rows() -> list[dict[str, object]]:
     """One good row, one that found nothing, one that failed."""
     ok = {"status": "ok", "finish_reason": "stop", "n_tokens": 4, "truncated": False, "task_fp": "f0"}
     box, point = Box(-0.25, 0.5, 0.75, 1.5, "car", 0.25, 0.5, 0.5), Point(0.5, -1.0, "door", 0.5, 0.5, 1.0)
-    source = dataclasses.asdict(RowRef("a.parquet", 0, 0))
-    image = dataclasses.asdict(ImageInfo(3, 4, "oriented", 6, "L", 1, "ab"))
+    source = RowRef("a.parquet", 0, 0)._asdict()
+    image = ImageInfo(3, 4, "oriented", 6, "L", 1, "ab")._asdict()
     good = {
         "row_id": "1",
         "status": "ok",
@@ -67,14 +66,14 @@ def test_columns_in_order():
     assert [f.name for f in schema().field("doors").type] == [*common, "points"]
     assert [f.name for f in schema().field("ask").type] == [*common, "text", "reasoning"]
     assert [f.name for f in TaskColumn("cap", "text").type] == [*common, "text"]
-    assert [f.name for f in schema().field("source").type] == list(RowRef.__dataclass_fields__)
-    told = [name for name in ImageInfo.__dataclass_fields__ if name != "odd_orientation"]  # the run counts those
+    assert [f.name for f in schema().field("source").type] == list(RowRef._fields)
+    told = [name for name in ImageInfo._fields if name != "odd_orientation"]  # the run counts those
     assert [f.name for f in schema().field("image").type] == told
     box = schema().field("cars").type.field("objects").type.value_type
     assert [f.name for f in box if f.type == pa.float32()] == [f.name for f in box][1:-1]
-    assert {f.name for f in box} == {*Box.__dataclass_fields__, "clipped"}
+    assert {f.name for f in box} == {*Box._fields, "clipped"}
     point = schema().field("doors").type.field("points").type.value_type
-    assert {f.name for f in point} == set(Point.__dataclass_fields__)
+    assert {f.name for f in point} == set(Point._fields)
 
 
 def test_kept_columns_have_their_own_types_and_features():

@@ -68,7 +68,7 @@ class PatientIntake(Intake):
     def poll(self, *, wait: bool, timeout: float | None = None) -> list[Arrival]:
         with self._lock:
             while not self._drained and self._error is None:
-                self._lock.wait()
+                self._arrived.wait()
         return sorted(super().poll(wait=wait), key=lambda arrival: str(arrival.request.id))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -143,8 +142,8 @@ def _cells(row: Row, answers: Mapping[str, Any], tasks: Tasks, policy: DecodePol
         "row_id": row.row_id,
         "status": "failed" if bad else "ok",
         "error_code": bad,
-        "source": asdict(row.ref),
-        "image": asdict(decode(row.image.source, policy)[1]),
+        "source": row.ref._asdict(),
+        "image": decode(row.image.source, policy)[1]._asdict(),
         **row.columns,
         **given,
         "job_id": "job",
