@@ -52,15 +52,19 @@ def _bytes(array: pa.Array) -> Iterator[bytes | None]:
     end, size = array.offset + len(array), 4 if pat.is_binary(array.type) else 8
     at = memoryview(offsets)[: size * (end + 1)].cast("i" if size == 4 else "q")
     held = memoryview(data or b"")
-    for n, valid in enumerate(array.is_valid().to_pylist(), array.offset):
+    for n, valid in enumerate(_valid(array), array.offset):
         yield bytes(held[at[n] : at[n + 1]]) if valid else None
 
 
 def _structs(array: pa.Array) -> Iterator[object]:
     names = [field.name for field in array.type]
-    for valid, *values in zip(array.is_valid().to_pylist(), *map(_values, array.flatten()), strict=True):
+    for valid, *values in zip(_valid(array), *map(_values, array.flatten()), strict=True):
         bad = next((value for value in values if isinstance(value, Unreadable)), None)
         yield (bad or dict(zip(names, values, strict=True))) if valid else None
+
+
+def _valid(array: pa.Array) -> list[bool]:
+    return array.is_valid().to_pylist() if array.null_count else [True] * len(array)
 
 
 def _value(array: pa.Array, n: int) -> object:

@@ -93,8 +93,9 @@ class PartWriter:
     def _batches(self, rows: Sequence[Mapping[str, object]]) -> Iterator[pa.RecordBatch]:
         names = set(self._schema.names)
         for n, row in enumerate(rows):
-            if unknown := row.keys() - names:
-                raise ValueError(f"row {n} has columns that the schema lacks: {', '.join(sorted(unknown))}")
+            if not names.issuperset(row):
+                unknown = ", ".join(sorted(row.keys() - names))
+                raise ValueError(f"row {n} has columns that the schema lacks: {unknown}")
         for start in range(0, len(rows), _BATCH_ROWS):
             yield from self._halved(rows[start : start + _BATCH_ROWS])
 

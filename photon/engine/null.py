@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from photon.core import Box, Image, ImageInfo, Point, Request, Result, Timings
@@ -24,7 +24,7 @@ _NUMBERS = struct.Struct(f"<{1 + 4 * _MOST_OBJECTS}H")
 class NullEngine:
     """Has the methods of ``photon.Engine``. Answers come in order of arrival."""
 
-    fingerprint = "null-2"
+    fingerprint = "null-3"
     statistics = None
 
     def __init__(self, policy: DecodePolicy | None = None) -> None:
@@ -64,14 +64,14 @@ def _answer(arrival: Arrival) -> Result:
 
 def scripted(request: Request) -> dict[str, Any]:
     """The answer that this request gets, whoever asks and whenever: its skill's field and the counts."""
-    dice = _dice(repr((request.id, request.skill, request.prompt)))
+    dice = _dice(f"{request.id!r} {request.skill} {request.prompt}")
     if request.skill in ("caption", "query"):
         words = ["scripted", request.skill, f"{dice[0] % 1000:03}"]
         return {"text": " ".join(words), "finish_reason": "stop", "token_ids": (), "n_tokens": len(words)}
     count = min(dice[0] % (_MOST_OBJECTS + 1), request.settings.max_objects)
     reason = "max_objects" if count == request.settings.max_objects else "stop"
     if request.skill == "detect":
-        objects = [_box(dice[1 + 4 * n : 5 + 4 * n], request.prompt) for n in range(count)]
+        objects = [_box(request.prompt, *dice[n : n + 4]) for n in range(1, 1 + 4 * count, 4)]
         return {"objects": objects, "finish_reason": reason, "n_tokens": 3 * count}
     bins = [drawn % 1024 / 1024 for drawn in dice[1 : 1 + 2 * count]]
     points = [Point(x, y, request.prompt, 0.25, 0.5, 0.5) for x, y in zip(bins[::2], bins[1::2], strict=True)]
@@ -80,11 +80,11 @@ def scripted(request: Request) -> dict[str, Any]:
 
 def _dice(key: str) -> tuple[int, ...]:
     """As many numbers below 2^16 as any answer takes, drawn by ``key``."""
-    return _NUMBERS.unpack(hashlib.shake_128(key.encode()).digest(_NUMBERS.size))
+    return _NUMBERS.unpack(hashlib.blake2b(key.encode(), digest_size=_NUMBERS.size).digest())
 
 
-def _box(dice: Sequence[int], label: str) -> Box:
-    """Edges like a real model's: exact binary fractions, and now and then outside the picture. Takes four ``dice``."""
-    x, y = dice[0] % 1024 / 1024, dice[1] % 1024 / 1024
-    width, height = (dice[2] % 511 + 1) / 1024, (dice[3] % 511 + 1) / 1024
-    return Box(x - width / 2, y - height / 2, x + width / 2, y + height / 2, label, 0.25, 0.5, 0.5)
+def _box(label: str, x: float, y: float, width: float, height: float) -> Box:
+    """Of four dice. Edges like a real model's: exact binary fractions, and now and then outside the picture."""
+    x, y = x % 1024 / 1024, y % 1024 / 1024
+    right, down = (width % 511 + 1) / 2048, (height % 511 + 1) / 2048  # half of what the box is wide and high
+    return Box(x - right, y - down, x + right, y + down, label, 0.25, 0.5, 0.5)

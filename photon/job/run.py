@@ -20,6 +20,7 @@ from photon.engine.load import AnyEngine
 from photon.engine.record import Listener
 from photon.engine.trace_file import TraceFile
 from photon.errors import DeviceMemoryError, EngineError, PhotonError, UsageError
+from photon.job.collector import collecting_less
 from photon.job.commit import Committer
 from photon.job.done import nothing_to_do, warn_of_idle_codes
 from photon.job.engine import check_adapters, open_engine
@@ -248,6 +249,7 @@ class _Run:
         self._save(record, job, ending)
         return self._summary(job, ending, code)
 
+    @collecting_less()
     def _pass(self, job: Job, status: StatusFile, trace: Listener | None) -> Ending:
         """Where the device's memory runs out, once more with half the batch."""
         try:

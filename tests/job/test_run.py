@@ -125,7 +125,7 @@ def test_the_record(manifest_file: Write) -> None:
     assert (made["shard"]["requests"], made["shard"]["number"], made["shard"]["count"]) == (25, 0, 1)
     assert made["manifest"]["input"]["limit"] == 6, "as it was run"
     assert len(made["manifest_sha256"]) == 64
-    assert made["model"]["fingerprint"] == "null-2"
+    assert made["model"]["fingerprint"] == "null-3"
     assert made["versions"]["pyarrow"]
     assert made["job_id"] == rows_of()[0]["job_id"]
     assert made["task_fp"]["things"] == rows_of()[0]["things"]["task_fp"]
