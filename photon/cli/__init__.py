@@ -32,15 +32,21 @@ from photon.cli import bench as bench
 
 # isort: on
 from photon.cli.app import app as app
-from photon.cli.lasting import lasting_stderr
+from photon.cli.lasting import lasting_streams
 from photon.cli.log import PROGRAM, set_up_log
 from photon.cli.tell import INTERRUPTED, complain
+from photon.errors import OutputError
 
 
 def main() -> None:
     """The console script."""
-    with lasting_stderr():
+    with lasting_streams() as asked_for:
         code = _run()
+        asked_for.flush()
+        if asked_for.failure is not None:
+            reason = asked_for.failure.strerror
+            complain(f"cannot write to standard output: {reason}; what was asked for is cut short")
+            code = code or OutputError.exit_code
     sys.exit(code)
 
 

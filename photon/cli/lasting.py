@@ -1,6 +1,7 @@
-"""Standard error that outlives whoever read it: `2>&1 | head`, a full disk under the log, a terminal that was closed.
+"""Standard streams that outlive whoever read them: `2>&1 | head`, a full disk under a log, a terminal that was closed.
 
-A run must not end, and no row be blamed, because nobody listens any more.
+A run must not end, and no row be blamed, because nobody listens any more. What was asked for on standard output is
+different: at the end it is said that it could not be written, unless its reader has had enough.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ class LastingStream(io.TextIOBase):
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except OSError:
-            self._let_go()
+        except OSError as error:
+            self._fail(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except OSError:
-            self._let_go()
+        except OSError as error:
+            self._fail(error)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # the base class has one of its own, which is None
+        return self._stream.encoding
 
     def isatty(self) -> bool:
         return self._stream.isatty()
@@ -39,7 +44,10 @@ class LastingStream(io.TextIOBase):
         return self._stream.fileno()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)  # encoding, buffer and the like
+        return getattr(self._stream, name)  # buffer and the like
+
+    def _fail(self, error: OSError) -> None:
+        self._let_go()
 
     def _let_go(self) -> None:
         """What is still buffered, and what libraries write by themselves, goes nowhere too."""
@@ -49,13 +57,31 @@ class LastingStream(io.TextIOBase):
             os.close(nowhere)
 
 
+class AskedForStream(LastingStream):
+    """``failure``: why ``stream`` took no more; None while it does, and for a reader that has gone (`| head`)."""
+
+    failure: OSError | None = None
+
+    def _fail(self, error: OSError) -> None:
+        # Noted, not raised: whoever writes may only be trying the stream, and would keep the error to itself.
+        self._let_go()
+        if not isinstance(error, BrokenPipeError):
+            self.failure = error
+
+
 @contextmanager
-def lasting_stderr() -> Iterator[None]:
-    """``sys.stderr`` is one that lasts; one that was closed from the start becomes one that nobody reads."""
-    before = sys.stderr
-    stream = before if before is not None else open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = cast("TextIO", LastingStream(stream))
+def lasting_streams() -> Iterator[AskedForStream]:
+    """``sys.stderr`` and ``sys.stdout``, which is given, are ones that last; one that was closed from the start becomes
+    one that nobody reads."""
+    before = sys.stdout, sys.stderr
+    asked_for = AskedForStream(_or_nowhere(sys.stdout))
+    sys.stdout = cast("TextIO", asked_for)
+    sys.stderr = cast("TextIO", LastingStream(_or_nowhere(sys.stderr)))
     try:
-        yield
+        yield asked_for
     finally:
-        sys.stderr = before
+        sys.stdout, sys.stderr = before
+
+
+def _or_nowhere(stream: TextIO | None) -> TextIO:
+    return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")

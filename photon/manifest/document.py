@@ -120,6 +120,10 @@ class Document:
                 self.problems.append(Problem(path, "a key must be one word, not a list or mapping", line))
                 continue
             here = (*path, key.value)
+            if key.value == "<<" and key.style is None:
+                told = "YAML 1.2 has no merge keys; write out here what it would bring in"
+                self.problems.append(Problem(path, told, line))
+                continue
             if key.value in made:
                 first = self.lines[here]
                 self.problems.append(Problem(here, f"is given twice, first on line {first}; keep one of them", line))

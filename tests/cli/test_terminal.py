@@ -232,6 +232,27 @@ def test_schema(photon_batch: Run) -> None:
     assert photon_batch("schema", "--markdown").stdout.startswith("### At the top\n")
 
 
+@pytest.mark.parametrize("command", ["schema", "--help", "status out", "status out --json", "run rows.yaml --json"])
+def test_what_was_asked_for_and_cannot_be_written_is_an_error(manifest_file: Write, command: str) -> None:
+    write_parquet(Path("rows.parquet"), [png()])
+    manifest_file().rename("rows.yaml")
+    program = shlex.join(COMMAND)
+    script = f"{program} run -q rows.yaml; {program} {command} >/dev/full"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    told = "cannot write to standard output: No space left on device; what was asked for is cut short"
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == (5, [f"photon-batch: error: {told}"])
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {shlex.join([*COMMAND, 'schema', '--markdown'])} | head -c 1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "#", "")
+
+
 @pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full", "2>&1 >/dev/null | head -1"])
 def test_a_run_outlives_whoever_reads_its_log(manifest_file: Write, closing: str) -> None:
     """Neither the run nor a row pays for it: broken pictures are told in lines that nobody gets."""

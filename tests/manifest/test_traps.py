@@ -77,6 +77,7 @@ def _rows(workplace: Path) -> None:
         ("version: 1", "version: true", "m:1: version: true does not fit; write 1"),
         ("run: {", "engine: {depth: true}\nrun: {", "m:12: engine.depth: true does not fit; write 1 or 2"),
         ("run: {", "engine: {depth: 2.0}\nrun: {", "m:12: engine.depth: 2.0 does not fit; write 1 or 2"),
+        ("seed: 0", "<<: {seed: 0}", "m:12: run: YAML 1.2 has no merge keys; write out here what it would bring in"),
         ("version: 1", "version: 1\nversion: 1", "m:2: version: is given twice, first on line 1; keep one of them"),
         ("name: ask", "name: 2", 'm:8: tasks.1.name: 2 is a number to YAML, and text is wanted; put it in quotes: "2"'),
     ],
