@@ -38,9 +38,11 @@ class RunOutput:
         named = ((part_number(path.name), path) for path in (self.root / "data").glob("part-*.arrow"))
         self._numbered = sorted((number, path) for number, path in named if number is not None)
         self._parts = [path for _, path in self._numbered]
-        if not self._parts:
-            raise UsageError(f"{self.root / 'data'} holds no part files; let the run write some rows first")
         self._check_complete(noted)
+        if not self._parts:
+            ended = self.record.get("state") == "finished"
+            why = "its run has ended, and its input had no rows" if ended else "let the run write some rows first"
+            raise UsageError(f"{self.root / 'data'} holds no part files; {why}")
 
     def _check_complete(self, noted: Mapping[int, Record]) -> None:
         """What a run noted as written has to be there: rows must not go missing on the way to somebody else."""

@@ -156,7 +156,11 @@ def test_folders_that_are_no_output(tmp_path: Path) -> None:
         ("{}", "names no tasks"),
         ('{"manifest": {"tasks": [{"type": "detect"}]}}', "cannot be read"),
         ('{"manifest": {"tasks": [{"type": "detect", "name": "a", "objects": ["{"]}]}}', "cannot be read"),
-        ('{"manifest": {"tasks": [{"type": "caption", "name": "a"}]}}', "holds no part files"),
+        ('{"manifest": {"tasks": [{"type": "caption", "name": "a"}]}}', "no part files; let the run write some rows"),
+        (
+            '{"state": "finished", "manifest": {"tasks": [{"type": "caption", "name": "a"}]}}',
+            "no part files; its run has ended, and its input had no rows",
+        ),
     ):
         (tmp_path / "run.json").write_text(content, encoding="utf-8")
         assert message in refusal(tmp_path)

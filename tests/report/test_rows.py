@@ -117,6 +117,10 @@ def test_a_part_that_was_lost_is_noticed(manifest_file: Write) -> None:
         Path(f"out/data/part-{number:06}.arrow").unlink()
     with pytest.raises(InputError, match=r"part-000001\.arrow \(and 1 more\) is gone, though the run wrote it"):
         RunOutput(Path("out"))
+    for number in (0, 3):
+        Path(f"out/data/part-{number:06}.arrow").unlink()
+    with pytest.raises(InputError, match=r"part-000000\.arrow \(and 3 more\) is gone, though the run wrote it"):
+        RunOutput(Path("out"))
 
 
 def test_only_what_is_wanted_is_read(manifest_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
