@@ -77,7 +77,9 @@ def test_a_picture_is_kept_while_a_request_for_it_is_on_its_way() -> None:
     source.close()
 
 
-def test_bytes_are_bounded_and_a_large_picture_comes_in_alone() -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_bytes_are_bounded_and_a_large_picture_comes_in_alone(at_once: bool) -> None:
+    """``at_once``: with its last answer, a picture is let go of as well."""
     inside = peak = 0
     lock = threading.Lock()
 
@@ -97,9 +99,10 @@ def test_bytes_are_bounded_and_a_large_picture_comes_in_alone() -> None:
             with lock:
                 inside -= 1
             seen += 1
-            source.finished()
             assert arrival.prepared is not None
-            source.forget(arrival.prepared)
+            source.finished(arrival.prepared if at_once else None)
+            if not at_once:
+                source.forget(arrival.prepared)
     source.close()
     assert seen == 30
     assert peak <= 3  # of 15 bytes each
