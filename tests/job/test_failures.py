@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from photon.core import ImageInfo, Request, Result
+from photon.data.disk import replace as replace_file
 from photon.device.device import Operation
 from photon.device.threads import ThreadDevice
 from photon.engine.null import scripted
@@ -297,8 +298,17 @@ def test_another_division_at_the_same_time(manifest_file: Write) -> None:
 
 
 def test_a_shard_that_is_taken_away(manifest_file: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever lost it writes nothing more."""
+    """Whoever lost it writes nothing more. No sign of life is under way at the theft: it would put our record back, and
+    then the thief is who has lost."""
     monkeypatch.setattr("photon.plan.owner.HEARTBEAT", 0.01)
+    writing, stolen = threading.Lock(), threading.Event()
+
+    def beat(record: Path, text: str) -> None:
+        with writing:
+            if not stolen.is_set():
+                replace_file(record, text)
+
+    monkeypatch.setattr("photon.plan.owner.replace", beat)
     write_parquet(Path("rows.parquet"), [png()] * 200)
     path = manifest_file(tasks=TASKS)
 
@@ -307,8 +317,11 @@ def test_a_shard_that_is_taken_away(manifest_file: Write, monkeypatch: pytest.Mo
             for number, result in enumerate(super().run(requests, trace=trace)):
                 if number == 50:
                     (ours,) = (thread for thread in threading.enumerate() if thread.name == "heartbeat")
-                    OwnerRecord(Path("out"), Shard()).take(steal=True)
+                    with writing:
+                        OwnerRecord(Path("out"), Shard()).take(steal=True)
+                        stolen.set()
                     ours.join(10)
+                    assert not ours.is_alive()
                 yield result
 
     with pytest.raises(UsageError, match="another process has taken over this shard"):
