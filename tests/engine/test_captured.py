@@ -137,6 +137,7 @@ def test_everything_is_home_after_a_rough_day(depth: int) -> None:
     assert set(mixture.codes) == CODES
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(
     asked=st.lists(ASK, min_size=1, max_size=8),
