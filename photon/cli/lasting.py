@@ -58,12 +58,14 @@ class LastingStream(io.TextIOBase):
 
 
 class AskedForStream(LastingStream):
-    """``failure``: why ``stream`` took no more; None while it does, and for a reader that has gone (`| head`)."""
+    """``is_over``: whether ``stream`` takes no more. ``failure``: why, None for a reader that has gone (`| head`)."""
 
+    is_over = False
     failure: OSError | None = None
 
     def _fail(self, error: OSError) -> None:
         # Noted, not raised: whoever writes may only be trying the stream, and would keep the error to itself.
+        self.is_over = True
         self._let_go()
         if not isinstance(error, BrokenPipeError):
             self.failure = error
@@ -81,6 +83,11 @@ def lasting_streams() -> Iterator[AskedForStream]:
         yield asked_for
     finally:
         sys.stdout, sys.stderr = before
+
+
+def stdout_is_over() -> bool:
+    """Whether there is no point in writing more to standard output."""
+    return isinstance(sys.stdout, AskedForStream) and sys.stdout.is_over
 
 
 def _or_nowhere(stream: TextIO | None) -> TextIO:

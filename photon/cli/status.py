@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from photon.cli.app import Json, LogForm, OutputPath, app, examples
+from photon.cli.lasting import stdout_is_over
 from photon.cli.log import LogFormat, set_up_log
 from photon.cli.tell import errors_told, print_json
 
@@ -46,6 +47,8 @@ def status(
                 typer.echo(back + text)
                 above = text.count("\n") + 1
             sys.stdout.flush()
+            if stdout_is_over():
+                raise typer.Exit
 
         if not keep_watching:
             show(read_job_status(output))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -280,6 +281,19 @@ def test_command_line(job: Path) -> None:
     done = CliRunner().invoke(app, ["status", "out", "--watch"])
     assert (done.exit_code, done.stdout.count("out: finished, 22 of 22 rows on disk")) == (0, 1)
     assert CliRunner().invoke(app, ["status", "nowhere"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("reader", "code", "told"), [("| head -1", 0, ""), (">/dev/full", 5, "No space left on device")]
+)
+def test_a_watch_that_nobody_can_read_ends(job: Path, reader: str, code: int, told: str) -> None:
+    go(job, shard=Shard(0, 2))
+    command = shlex.join([sys.executable, "-c", "from photon.cli import main; main()", "status", "out", "--watch"])
+    with at_work(Shard(1, 2), rows=4):  # to whose end the watch would last
+        script = ["bash", "-c", f"set -o pipefail; {command} {reader}"]
+        done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (code, bool(told))
+    assert told in done.stderr
 
 
 def test_an_interrupt_ends_the_watch_quietly(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
