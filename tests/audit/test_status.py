@@ -283,6 +283,7 @@ def test_command_line(job: Path) -> None:
     assert CliRunner().invoke(app, ["status", "nowhere"]).exit_code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reader", "code", "told"), [("| head -1", 0, ""), (">/dev/full", 5, "No space left on device")]
 )

@@ -82,6 +82,7 @@ def run(depth: int, max_batch: int, seed: int | None = None) -> dict[object, tup
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("outlines")
 def test_places_in_free_text_are_fed_back_and_do_not_depend_on_depth_or_batch() -> None:
     blocking = run(depth=1, max_batch=1)
