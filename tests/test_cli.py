@@ -16,9 +16,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from tests.job.inputs import DEFAULT_TASKS, png, write_parquet
+from tests.program import COMMAND
 
 Write = Callable[..., Path]
-COMMAND = [sys.executable, "-c", "from photon.cli import main; main()"]
 
 
 def photon_batch(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -29,6 +29,7 @@ from photon.plan.plan_file import read_plan
 from photon.plan.shard import Shard
 from tests.job.fakes import ShufflingEngine
 from tests.job.inputs import png, write_parquet
+from tests.program import COMMAND
 
 Write = Callable[..., Path]
 TASKS = "[{name: cap, type: caption}]"
@@ -289,7 +290,7 @@ def test_command_line(job: Path) -> None:
 )
 def test_a_watch_that_nobody_can_read_ends(job: Path, reader: str, code: int, told: str) -> None:
     go(job, shard=Shard(0, 2))
-    command = shlex.join([sys.executable, "-c", "from photon.cli import main; main()", "status", "out", "--watch"])
+    command = shlex.join([*COMMAND, "status", "out", "--watch"])
     with at_work(Shard(1, 2), rows=4):  # to whose end the watch would last
         script = ["bash", "-c", f"set -o pipefail; {command} {reader}"]
         done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)

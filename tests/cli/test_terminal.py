@@ -21,9 +21,9 @@ from photon.cli import app, main
 from photon.cli.log import JsonLines, LogFormat, LogStream, painted, set_up_log
 from photon.job.progress import Lines, progress_for
 from tests.job.inputs import png, write_parquet
+from tests.program import COMMAND
 
 Write = Callable[..., Path]
-COMMAND = [sys.executable, "-c", "from photon.cli import main; main()"]
 RED, YELLOW, PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 

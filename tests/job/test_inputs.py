@@ -6,7 +6,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tests.data.fake_hub import Hub, serve
 from tests.data.fake_web import Web, serve_web
 from tests.data.pictures import digest, picture, pictures
 from tests.data.tars import write_tar
+from tests.program import COMMAND
 
 COUNT, CORRUPT = 11, 6
 PICTURES = pictures(COUNT, CORRUPT)
@@ -173,7 +173,7 @@ def test_a_hub_id_with_split_and_revision(manifest_file: Write) -> None:
     with serve(Hub({"org/photos": files})) as hub:
         here = {"HF_ENDPOINT": hub.url, "HF_HOME": "hf", "HF_HUB_OFFLINE": "0", "NO_PROXY": "127.0.0.1"}
         done = subprocess.run(
-            [sys.executable, "-c", "from photon.cli import main; main()", "run", path, "--json", "--quiet"],
+            [*COMMAND, "run", path, "--json", "--quiet"],
             env={**os.environ, **here},
             capture_output=True,
             text=True,

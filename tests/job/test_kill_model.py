@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ import pytest
 from PIL import Image
 
 from tests.job.inputs import write_parquet
+from tests.program import COMMAND
 from tests.report.runs import encoded
 
 ROWS, CHUNK = 28, 4
-COMMAND = [sys.executable, "-c", "from photon.cli import main; main()", "run"]
 MANIFEST = """\
 version: 1
 input: {{parquet: rows.parquet, id: name}}
@@ -61,20 +60,22 @@ def test_five_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_parquet(Path("rows.parquet"), [encoded(picture) for picture in pictures])
     for out in ("whole", "killed"):
         Path(f"{out}.yaml").write_text(MANIFEST.format(out=out, chunk=CHUNK))
-    subprocess.run([*COMMAND, "whole.yaml"], check=True, capture_output=True)
+    subprocess.run([*COMMAND, "run", "whole.yaml"], check=True, capture_output=True)
     Path("killed").mkdir()
     for path in Path("whole").iterdir():
         if path.name.startswith(("plan", "units")):
             shutil.copy(path, Path("killed") / path.name)
     for kill in range(5):
-        process = subprocess.Popen([*COMMAND, "killed.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*COMMAND, "run", "killed.yaml"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         data, wanted = Path("killed/data"), kill + 1
         while process.poll() is None and (not data.exists() or len(list(data.glob("part-*"))) < wanted):
             time.sleep(0.01)
         time.sleep(dice.uniform(0, 0.2))
         process.send_signal(signal.SIGKILL)
         assert process.wait(60) == -signal.SIGKILL, "it was still at work"
-    subprocess.run([*COMMAND, "killed.yaml"], check=True, capture_output=True)
+    subprocess.run([*COMMAND, "run", "killed.yaml"], check=True, capture_output=True)
     ours, theirs = rows_of("killed"), rows_of("whole")
     assert [row["row_id"] for row in ours] == [f"row{n}" for n in range(ROWS)]
     assert apart(ours, theirs) <= 1e-4

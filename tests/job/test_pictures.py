@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from photon.manifest.load import load_manifest
 from photon.models import resample
 from tests.images.pictures import black_png, encode, jpeg_that_says
 from tests.job.inputs import write_parquet
+from tests.program import COMMAND
 
 Write = Callable[..., Path]
 TASKS = "[{name: things, type: detect, objects: [cat, dog]}, {name: cap, type: caption}]"
@@ -116,7 +116,7 @@ def test_five_bad_of_twelve(manifest_file: Write, rate: float, code: int) -> Non
     images = [whole] * 7 + [black_png(20_000, 20_000), whole[:-700], b"garbage", b"", None]
     write_parquet(Path("rows.parquet"), images)
     path = manifest_file(tasks=TASKS, errors=f"{{max_failure_rate: {rate}}}")
-    command = [sys.executable, "-c", "from photon.cli import main; main()", "run", str(path), "--fresh"]
+    command = [*COMMAND, "run", str(path), "--fresh"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert json.loads(Path("out/run.json").read_text())["counts"]["codes"] == {

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ from photon.job.run import run
 from photon.job.stop import Abandoned, Stop
 from photon.manifest.load import load_manifest
 from tests.job.inputs import png, write_parquet
+from tests.program import COMMAND
 
 Write = Callable[..., Path]
 TASKS = "[{name: things, type: detect, objects: [cat, dog]}, {name: cap, type: caption}]"
@@ -165,7 +165,7 @@ def test_a_process_with_a_model(manifest_file: Write, twice: bool) -> None:
     write_parquet(Path("rows.parquet"), [png(size=(60, 60))] * 400)
     manifest_file(model="{path: photon://tiny}", tasks="[{name: things, type: detect, objects: [cat], max_objects: 3}]")
     process = subprocess.Popen(
-        [sys.executable, "-c", "from photon.cli import main; main()", "run", "m.yaml", "--json"],
+        [*COMMAND, "run", "m.yaml", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
