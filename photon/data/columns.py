@@ -60,20 +60,24 @@ class Columns:
 
         A cell that is ``Unreadable`` makes it a row that fails with CELL_UNREADABLE.
         """
-        refused = None
-        for name, cell in cells.items():
-            if isinstance(cell, Unreadable):
-                refused = refused or Refused("CELL_UNREADABLE", f"column {name!r} cannot be read: {cell.reason}")
+        refused = _refused(cells)
         if refused is not None:
             cells = {name: None if isinstance(cell, Unreadable) else cell for name, cell in cells.items()}
         row_id = cells[self.id] if self.id else None
         return Row(
-            index,
-            ref.position if row_id is None else str(row_id),
-            ref,
-            _image(cells[self.image], folder) if refused is None else Image(refused),
-            {name: cells[name] for name in self.others},
+            index=index,
+            row_id=ref.position if row_id is None else str(row_id),
+            ref=ref,
+            image=refused or _image(cells[self.image], folder),
+            columns={name: cells[name] for name in self.others},
         )
+
+
+def _refused(cells: Mapping[str, object]) -> Image | None:
+    for name, cell in cells.items():
+        if isinstance(cell, Unreadable):
+            return Image(Refused("CELL_UNREADABLE", f"column {name!r} cannot be read: {cell.reason}"))
+    return None
 
 
 def _holds_images(kind: pa.DataType) -> bool:

@@ -32,7 +32,6 @@ class Prepared:
     ready: bool = False
     when: float = 0.0
     undelivered: int = 0
-    encoded_bytes: int = 0
 
     def take_content(self) -> Any:
         """The content, once: whoever takes it has to let go of it."""
@@ -146,7 +145,7 @@ class Intake:
             return False
         if self._pictures.get(id(prepared.image)) is prepared:  # not one that was made for it since
             del self._pictures[id(prepared.image)]
-            self._charged -= prepared.encoded_bytes
+            self._charged -= _encoded_bytes(prepared.image)
         return True
 
     def close(self, *, wait: bool = True) -> None:
@@ -195,8 +194,7 @@ class Intake:
             prepared = self._pictures.get(id(request.image))
             if fresh := prepared is None:
                 prepared = self._pictures[id(request.image)] = Prepared(request.image)
-                prepared.encoded_bytes = _encoded_bytes(request.image)
-                self._charged += prepared.encoded_bytes
+                self._charged += _encoded_bytes(request.image)
             prepared.undelivered += 1
             arrival = Arrival(request, script, prepared, submitted, failure)
             if prepared.ready:

@@ -43,7 +43,7 @@ class Assembler:
     def __init__(
         self, tasks: Sequence[Task], kept: Sequence[str], fingerprints: Mapping[str, str], job_id: str
     ) -> None:
-        self._tasks = [(number, task, task.name, fingerprints[task.name]) for number, task in enumerate(tasks)]
+        self._tasks = [(number, task, fingerprints[task.name]) for number, task in enumerate(tasks)]
         self._kept = kept
         self._job_id = job_id
         self._waiting: dict[int, _Waiting] = {}
@@ -107,7 +107,8 @@ class Assembler:
         answers: Cells = {}
         first: Failure | None = None
         found = 0
-        for number, task, name, digest in self._tasks:
+        for number, task, digest in self._tasks:
+            name = task.name
             answer: dict[str, Any]
             if row.known is not None and name in row.known.answers:
                 answer = row.known.answers[name]

@@ -42,8 +42,8 @@ class Questions:
         left = self._tasks if known is None else [task for task in self._tasks if task[1].name not in known.answers]
         if not left:
             return asked
-        if row.image is None or (failure := row.failure) is not None:
-            asked.failed = _NO_IMAGE if row.image is None else failure
+        asked.failed = _NO_IMAGE if row.image is None else row.failure
+        if asked.failed is not None:
             return asked
         for number, task, templates, settings in left:
             try:

@@ -8,7 +8,7 @@ from itertools import chain, count
 from typing import NamedTuple
 
 from photon.data.row import Row, Source
-from photon.job.recall import Known, Recall, position
+from photon.job.recall import Known, Recall
 from photon.plan.plan import Chunk, Plan
 
 
@@ -53,7 +53,7 @@ def _rows_of(chunk: Chunk, rows: Iterator[Row], recall: Recall) -> Iterator[Plan
         row = next(rows, None)
         if row is None:
             return
-        yield PlannedRow(place, row, known.pop(position(row.ref), None) if known else None)
+        yield PlannedRow(place, row, known.pop(row.ref, None) if known else None)
 
 
 def _stretches(chunks: Sequence[Chunk]) -> Iterator[Sequence[Chunk]]:

@@ -15,8 +15,6 @@ from photon.data.writer import part_name
 from photon.job.outcome import Cells
 
 OPEN_FOLDER = "open"
-#: Where a row stands, as its cell says.
-Position = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +31,10 @@ class Recall:
     def __init__(self, root: Path, tasks: Mapping[str, str], retry: Collection[str] | None = None) -> None:
         self._root, self._tasks, self._retry = root, tasks, retry
 
-    def of(self, chunk: int) -> dict[Position, Known]:
+    def of(self, chunk: int) -> dict[RowRef, Known]:
         """The known rows of a chunk, by where they stand. Of a row in both places, the unfinished part's is newer."""
-        known: dict[Position, Known] = {}
-        for cells in rows_on_disk(self._root, chunk):
-            source = cells["source"]
-            known[source["file"], source["row_group"], source["row"]] = Known(cells, self._answers(cells))
-        return known
+        rows = rows_on_disk(self._root, chunk)
+        return {RowRef(**cells["source"]): Known(cells, self._answers(cells)) for cells in rows}
 
     def _answers(self, cells: Cells) -> dict[str, dict[str, Any]]:
         if self._retry is not None and cells["status"] != "ok" and self._is_retried(cells):
@@ -66,7 +61,3 @@ def rows_on_disk(root: Path, chunk: int) -> Iterator[Cells]:
             with opened(path) as reader:
                 for batch in batches(reader):
                     yield from batch.to_pylist()
-
-
-def position(ref: RowRef) -> Position:
-    return ref.file, ref.row_group, ref.row
